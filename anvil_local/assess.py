@@ -1,0 +1,276 @@
+"""One sample under one metric, in two stages.
+
+`prepare` lets the model write (statements, or goal and end state); `judge_prepared` asks the
+questions. They are apart so that a run can prepare several samples before it judges them: the
+two stages use different adapters, and samples that share a context share its prefill.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+from anvil_local.decompose import Mode, split_statements
+from anvil_local.errors import EngineError, PromptTooLong
+from anvil_local.judge import Judge
+from anvil_local.language import detect_language
+from anvil_local.metrics import Metric
+from anvil_local.records import (
+    Decomposition,
+    GoalVerdicts,
+    JudgedStatement,
+    Message,
+    Reason,
+    Role,
+    Sample,
+    SampleResult,
+    Statement,
+    Verdict,
+    Workflow,
+)
+from anvil_local.samples import DEFAULT_FORMATTER, View, render_trace
+from anvil_local.scoring import score_goal, score_statements
+from anvil_local.windows import cut_trace, cut_windows
+
+_WORKFLOW_LIMIT = 160
+"""Tokens of goal and end state together."""
+
+_SMALLEST_ROOM = 64
+"""A window with less room for the context than this cannot judge: the statement is too long for it."""
+
+
+@dataclass(frozen=True)
+class Options:
+    """How samples are assessed."""
+
+    decomposition: Mode = "llm"
+    """How responses are cut."""
+    language: str | None = None
+    """ISO 639-1 code of the responses; None detects it for each."""
+    seed: int | None = None
+    """None decodes statements greedily; a number samples them."""
+    formatter: str = DEFAULT_FORMATTER
+    """The trace formatter."""
+
+    def __post_init__(self) -> None:
+        """Refuse an unknown formatter now, not at the first trace."""
+        render_trace((), formatter=self.formatter)
+
+
+@dataclass(frozen=True)
+class Prepared:
+    """A sample whose texts are written and whose questions are not yet asked."""
+
+    sample: Sample
+    metric: Metric
+    options: Options
+    decomposition: Decomposition | None = None
+    workflow: Workflow | None = None
+    failure: Reason | None = None
+    flags: tuple[str, ...] = field(default=())
+
+    @property
+    def context(self) -> str:
+        """What the questions share; samples are judged in an order that keeps equal ones together."""
+        return _join_contexts(self.sample) if self.metric.kind == "statements" else ""
+
+
+def prepare(sample: Sample, metric: Metric, judge: Judge, options: Options) -> Prepared:
+    """Everything that the model writes for this sample."""
+    if metric.kind == "statements":
+        assert sample.response is not None
+        decomposition = split_statements(
+            sample.response,
+            question=sample.question,
+            judge=judge,
+            mode=options.decomposition,
+            language=options.language,
+            seed=options.seed,
+        )
+        return Prepared(sample, metric, options, decomposition=decomposition)
+    try:
+        workflow = infer_workflow(_messages(sample), judge, options)
+    except PromptTooLong:
+        return Prepared(sample, metric, options, failure=Reason.PROMPT_TOO_LONG)
+    except EngineError:
+        return Prepared(sample, metric, options, failure=Reason.ENGINE_ERROR)
+    return Prepared(sample, metric, options, workflow=workflow)
+
+
+def judge_prepared(prepared: Prepared, judge: Judge) -> SampleResult:
+    """Ask the questions and make the score."""
+    sample, metric = prepared.sample, prepared.metric
+    result = SampleResult(
+        sample_id=sample.id,
+        source=sample.source,
+        metric=metric.name,
+        score=None,
+        response=sample.response,
+        metadata=sample.metadata,
+    )
+    if metric.kind == "statements":
+        return _judge_statements(prepared, result, judge)
+    return _judge_goal(prepared, result, judge)
+
+
+# Faithfulness
+
+
+def judge_statements(
+    statements: Sequence[Statement], context: str, judge: Judge, *, language: str | None = None
+) -> tuple[JudgedStatement, ...]:
+    """A verdict for every statement: is it supported by the context?
+
+    A context that does not fit into the window is cut into overlapping ones; a statement is supported if
+    any window supports it, and its margin is the largest of the windows'.
+    """
+    if not context.strip():
+        empty = Verdict(value=0, reason=Reason.EMPTY_CONTEXT, windows=0)
+        return tuple(JudgedStatement(statement=statement, verdict=empty) for statement in statements)
+    verdicts: dict[int, list[Verdict]] = {number: [] for number in range(len(statements))}
+    failures: dict[int, Reason] = {}
+    rooms = {}
+    for number, statement in enumerate(statements):
+        try:
+            room = judge.room("support", {"statement": statement.text})
+        except EngineError:
+            failures[number] = Reason.ENGINE_ERROR
+            continue
+        if room < _SMALLEST_ROOM:
+            failures[number] = Reason.PROMPT_TOO_LONG
+        else:
+            rooms[number] = room
+    windows = [context]
+    if rooms:
+        code = language or detect_language(context[:2000])
+        windows = cut_windows(context, min(rooms.values()), count_tokens=judge.count_tokens, language=code)
+    for window in windows:
+        for number in rooms:
+            if number in failures:
+                continue
+            try:
+                fields = {"context": window, "statement": statements[number].text}
+                verdicts[number].append(judge.ask("support", fields))
+            except PromptTooLong:
+                failures[number] = Reason.PROMPT_TOO_LONG
+            except EngineError:
+                failures[number] = Reason.ENGINE_ERROR
+    judged = tuple(
+        JudgedStatement(
+            statement=statement,
+            verdict=Verdict(value=None, reason=failures[number], windows=len(windows))
+            if number in failures
+            else _best(verdicts[number]),
+        )
+        for number, statement in enumerate(statements)
+    )
+    assert len(judged) == len(statements)  # one statement, one verdict
+    return judged
+
+
+def _best(verdicts: Sequence[Verdict]) -> Verdict:
+    """The verdict of the window with the largest margin; the first of equals."""
+    margins = [verdict.margin if verdict.margin is not None else float("-inf") for verdict in verdicts]
+    best = max(range(len(verdicts)), key=lambda number: (margins[number], -number))
+    return verdicts[best].model_copy(update={"windows": len(verdicts), "window": best})
+
+
+def _judge_statements(prepared: Prepared, result: SampleResult, judge: Judge) -> SampleResult:
+    decomposition = prepared.decomposition
+    assert decomposition is not None
+    judged = judge_statements(
+        decomposition.statements, prepared.context, judge, language=prepared.options.language
+    )
+    flags = list(prepared.flags)
+    if not prepared.context.strip():
+        flags.append("empty_context")
+    if any(item.verdict.windows > 1 for item in judged):
+        flags.append("windows")
+    return score_statements(
+        result.model_copy(
+            update={"statements": judged, "decomposition": decomposition, "flags": tuple(flags)}
+        )
+    )
+
+
+def _join_contexts(sample: Sample) -> str:
+    return "\n\n".join(context for context in sample.retrieved_contexts or () if context.strip())
+
+
+# Goal accuracy
+
+
+def infer_workflow(messages: Sequence[Message], judge: Judge, options: Options) -> Workflow | None:
+    """What the user wanted and how the run ended, as the model sees it; None if it did not finish."""
+    blocks = render_trace(messages, formatter=options.formatter)
+    room = judge.room("workflow", {}) - _WORKFLOW_LIMIT
+    trace, _ = cut_trace(blocks, max(1, room), count_tokens=judge.count_tokens)
+    writing = judge.write("workflow", {"trace": trace}, limit=_WORKFLOW_LIMIT)
+    found = {}
+    for line in writing.text.split("\n"):
+        name, separator, text = line.partition(": ")
+        if separator and text.strip():
+            found[name] = text.strip()
+    if not {"user_goal", "end_state"} <= set(found):
+        return None
+    return Workflow(user_goal=found["user_goal"], end_state=found["end_state"])
+
+
+def _judge_goal(prepared: Prepared, result: SampleResult, judge: Judge) -> SampleResult:
+    sample, metric, workflow = prepared.sample, prepared.metric, prepared.workflow
+    assert metric.desired is not None
+    messages = _messages(sample)
+    if metric.desired == "reference":
+        desired = sample.reference
+    else:
+        # What the model infers is a summary of what the user said; without it, those words themselves.
+        desired = workflow.user_goal if workflow else _first_words(messages)
+    assert desired is not None
+    reached, cut = _ask_goal(messages, desired, "all", judge, prepared.options)
+    claimed = done = None
+    if not any(message.role is Role.AI and message.content.strip() for message in messages):
+        claimed = Verdict(value=None, reason=Reason.NO_AGENT_WORDS, windows=0)
+    if not any(message.role is Role.TOOL for message in messages):
+        done = Verdict(value=None, reason=Reason.NO_TOOL_RESULTS, windows=0)
+    goal = GoalVerdicts(
+        desired=desired,
+        desired_from=metric.desired,
+        workflow=workflow,
+        reached=reached,
+        claimed=claimed or _ask_goal(messages, desired, "claimed", judge, prepared.options)[0],
+        done=done or _ask_goal(messages, desired, "done", judge, prepared.options)[0],
+        formatter=prepared.options.formatter,
+        cut_tokens=cut,
+    )
+    flags = list(prepared.flags)
+    if cut:
+        flags.append("trace_cut")
+    if goal.claimed.value == 1 and goal.done.value == 0:
+        flags.append("claimed_not_done")
+    return score_goal(result.model_copy(update={"goal": goal, "flags": tuple(flags)}))
+
+
+def _ask_goal(
+    messages: Sequence[Message], desired: str, view: View, judge: Judge, options: Options
+) -> tuple[Verdict, int]:
+    """The goal question on one view of the trace, and the tokens of the trace that were left out."""
+    try:
+        room = judge.room("goal", {"outcome": desired})
+        if room < _SMALLEST_ROOM:
+            return Verdict(value=None, reason=Reason.PROMPT_TOO_LONG), 0
+        blocks = render_trace(messages, formatter=options.formatter, view=view)
+        trace, cut = cut_trace(blocks, room, count_tokens=judge.count_tokens)
+        return judge.ask("goal", {"trace": trace, "outcome": desired}), cut
+    except PromptTooLong:
+        return Verdict(value=None, reason=Reason.PROMPT_TOO_LONG), 0
+    except EngineError:
+        return Verdict(value=None, reason=Reason.ENGINE_ERROR), 0
+
+
+def _messages(sample: Sample) -> tuple[Message, ...]:
+    assert isinstance(sample.user_input, tuple)
+    return sample.user_input
+
+
+def _first_words(messages: Sequence[Message]) -> str:
+    return next((m.content.strip() for m in messages if m.role is Role.HUMAN and m.content.strip()), "")

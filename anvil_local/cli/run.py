@@ -1,0 +1,161 @@
+"""`anvil-local run`: judge a file of samples."""
+
+from __future__ import annotations
+
+import sys
+from enum import StrEnum
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from anvil_local.cli import console, options
+from anvil_local.errors import ExitCode
+
+if TYPE_CHECKING:
+    from anvil_local.records import SampleResult
+
+
+class Decomposition(StrEnum):
+    """How responses are cut into statements."""
+
+    LLM = "llm"
+    SENTENCE = "sentence"
+
+
+def run(
+    data: Annotated[str, typer.Argument(help="A .jsonl or .json file of samples; - reads stdin.")],
+    metric: Annotated[
+        list[str] | None,
+        typer.Option(
+            help="faithfulness, goal, goal_with_reference, goal_without_reference. "
+            "Repeatable; by default whatever fits each sample."
+        ),
+    ] = None,
+    gate: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--gate", "-g", help="A rule, e.g. 'faithfulness>=0.8' or 'goal.pooled>0.5'. Repeatable."
+        ),
+    ] = None,
+    output: Annotated[
+        list[Path] | None,
+        typer.Option("--output", "-o", help="A report file: .json, .xml (JUnit) or .md. Repeatable."),
+    ] = None,
+    max_unscored: Annotated[
+        float | None,
+        typer.Option(help="Unscored share above which a gate fails by itself (0.05).", min=0, max=1),
+    ] = None,
+    decomposition: Annotated[
+        Decomposition | None,
+        typer.Option(help="Who cuts the response: the model, or its sentences as they are."),
+    ] = None,
+    language: Annotated[
+        str | None, typer.Option(help="ISO 639-1 code of the responses; detected by default.")
+    ] = None,
+    seed: Annotated[
+        int | None, typer.Option(help="Sample the statements with this seed; greedy by default.")
+    ] = None,
+    formatter: Annotated[str | None, typer.Option(help="Trace formatter: anvil-trace/1 or ragas/1.")] = None,
+    skip_bad_rows: Annotated[
+        bool | None, typer.Option("--skip-bad-rows", help="Leave bad rows out, count and list them.")
+    ] = None,
+    model: options.Model = None,
+    prompts: options.Prompts = None,
+    adapter: options.Adapter = None,
+    window: options.Window = None,
+    threads: options.Threads = None,
+    gpu_layers: options.GpuLayers = None,
+    threshold: options.Threshold = None,
+    models_dir: options.ModelsDir = None,
+    json: options.Json = False,
+    quiet: options.Quiet = False,
+    verbose: Annotated[
+        bool, typer.Option("--verbose", "-v", help="Show every sample, not the worst ones.")
+    ] = False,
+) -> int:
+    """Judge a file of answers and traces; print the report; exit 1 if a gate fails.
+
+    A row is an answer (user_input, response, retrieved_contexts) or a trace (user_input as a list of
+    messages, reference if there is one). The older names question, answer, contexts, ground_truth and
+    OpenAI or LangChain messages are read too.
+    """
+    from datetime import UTC, datetime
+
+    from anvil_local.assess import Options
+    from anvil_local.config import load_config
+    from anvil_local.gates import parse_gate
+    from anvil_local.metrics import choose_metrics
+    from anvil_local.reports import check_report_paths, render_json, render_terminal, write_reports
+    from anvil_local.runner import build_report, make_settings, run_samples
+    from anvil_local.samples import DEFAULT_FORMATTER, SampleFile
+
+    config = load_config(
+        metrics=tuple(metric or ()),
+        gates=tuple(gate or ()),
+        output=tuple(str(path) for path in output or ()),
+        max_unscored=max_unscored,
+        decomposition=decomposition.value if decomposition else None,
+        language=language,
+        seed=seed,
+        formatter=formatter,
+        skip_bad_rows=skip_bad_rows,
+        model=model,
+        prompts=prompts,
+        adapter=adapter,
+        window=window,
+        threads=threads,
+        gpu_layers=gpu_layers,
+        threshold=threshold,
+        models_dir=str(models_dir) if models_dir else None,
+    )
+    # Everything that can be refused is refused before the first verdict.
+    gates = [parse_gate(rule) for rule in config.gates]
+    choices = choose_metrics(config.metrics)
+    paths = check_report_paths(config.output)
+    how = Options(
+        decomposition=config.decomposition,
+        language=config.language,
+        seed=config.seed,
+        formatter=config.formatter or DEFAULT_FORMATTER,
+    )
+    created = datetime.now(UTC)
+    with SampleFile(data, skip_bad_rows=config.skip_bad_rows) as samples:
+        counts = samples.check()
+        if counts.lone_contexts and not quiet:
+            console.say(
+                f"note: {counts.lone_contexts} rows give their contexts as one text, taken as one context"
+            )
+        results: list[SampleResult] = []
+        complete = True
+        with options.build_judge(config) as judge:
+            with console.progress(counts.rows - counts.rejected, quiet=quiet) as on_progress:
+                try:
+                    # `extend` keeps what was finished when Ctrl-C ends the run.
+                    results.extend(
+                        run_samples(
+                            samples, judge=judge, choices=choices, options=how, on_progress=on_progress
+                        )
+                    )
+                except KeyboardInterrupt:
+                    complete = False
+            report = build_report(
+                results,
+                judge=judge,
+                settings=make_settings(results, how, gates, config.max_unscored),
+                gates=gates,
+                data=(samples.name,),
+                created=created,
+                complete=complete,
+                rejected=[str(error) for error in samples.rejected],
+            )
+    write_reports(report, paths)
+    if json:
+        console.show(render_json(report))
+    else:
+        color = console.use_color(sys.stdout)
+        console.show(render_terminal(report, width=console.width(), color=color, verbose=verbose))
+    if not complete:
+        console.say("interrupted: the report holds what was finished")
+        return ExitCode.INTERRUPTED
+    return ExitCode.OK if report.passed else ExitCode.GATE_FAILED

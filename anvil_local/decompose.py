@@ -1,0 +1,272 @@
+"""A response cut into standalone statements, each with its place in the response.
+
+The model rewrites one sentence at a time, with the question and the whole response before it; so an
+answer with forty claims works as one with two, and a statement knows where it comes from. What the
+model writes is checked against the response: a statement is kept only if its words are there. A
+sentence whose words the statements do not cover stands for itself, so no claim gets lost.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from typing import Literal
+
+from anvil_local.errors import EngineError, PromptTooLong
+from anvil_local.judge import Judge
+from anvil_local.language import (
+    Language,
+    Span,
+    content_words,
+    detect_language,
+    has_address,
+    is_polar,
+    is_question,
+    load_language,
+    makes_claim,
+    matches,
+    split_sentences,
+    words,
+)
+from anvil_local.records import Decomposition, DroppedStatement, DropReason, Statement
+
+Origin = Literal["model", "sentence", "template"]
+
+Mode = Literal["llm", "sentence"]
+"""`llm`: the model writes the statements; `sentence`: the sentences as they are."""
+
+COVERED = 0.8
+"""The share of a sentence's content words that its statements must hold between them."""
+
+FROM_ANSWER = 0.5
+"""The share of a statement's content words that must come from the response, not from the question, if
+its sentence leans on other words; a sentence that stands alone needs none of the question's."""
+
+FROM_SENTENCE, FROM_SENTENCE_LEANING = 0.6, 0.3
+"""The share of a statement's content words that must come from its own sentence, which stands alone or
+leans on other words."""
+
+_SHORT_ANSWER = 3
+"""Words of a response that is judged together with its question."""
+
+
+@dataclass
+class _Draft:
+    """A decomposition in the making."""
+
+    response: str
+    question: str
+    language: Language
+    statements: list[Statement] = field(default_factory=list)
+    dropped: list[DroppedStatement] = field(default_factory=list)
+    seen: set[tuple[str, ...]] = field(default_factory=set)
+    without_claim: int = 0
+    fallbacks: int = 0
+
+    def keep(self, statement: Statement) -> bool:
+        """Add the statement unless the same words are there already."""
+        key = tuple(words(statement.text))
+        if key in self.seen:
+            self.drop(statement.text, statement.sentence, DropReason.DUPLICATE)
+            return False
+        self.seen.add(key)
+        self.statements.append(statement)
+        return True
+
+    def drop(self, text: str, sentence: int, reason: DropReason) -> None:
+        self.dropped.append(DroppedStatement(text=text, sentence=sentence, reason=reason))
+
+
+def split_statements(
+    response: str,
+    *,
+    question: str | None = None,
+    judge: Judge | None = None,
+    mode: Mode = "llm",
+    language: str | None = None,
+    seed: int | None = None,
+) -> Decomposition:
+    """Cut a response into statements.
+
+    Args:
+        response: the response.
+        question: the question it answers, if there was one.
+        judge: writes the statements; not needed in `sentence` mode.
+        mode: see `Mode`.
+        language: ISO 639-1; detected from the response when None.
+        seed: None decodes greedily; a number draws from the model's distribution, repeatably.
+
+    Returns:
+        Statements in the order of the response. `response[s.start:s.end]` is the sentence that the
+        statement `s` comes from.
+    """
+    code = language or detect_language(response)
+    draft = _Draft(response, (question or "").strip(), load_language(code))
+    spans = split_sentences(response, code)
+    for number, span in enumerate(spans):
+        sentence = response[span.start : span.end]
+        if not makes_claim(sentence, draft.language) or _names_only(draft, spans, sentence):
+            draft.without_claim += 1
+            continue
+        short = _with_question(draft, spans, sentence)
+        if short is not None:
+            draft.keep(_statement(short, span, number, "template"))
+        elif mode == "sentence" or judge is None:
+            draft.keep(_statement(sentence, span, number, "sentence"))
+        else:
+            _write_statements(draft, spans, number, judge, seed)
+    return Decomposition(
+        statements=tuple(draft.statements),
+        dropped=tuple(draft.dropped),
+        sentences=len(spans),
+        without_claim=draft.without_claim,
+        fallbacks=draft.fallbacks,
+    )
+
+
+def _statement(text: str, span: Span, number: int, origin: Origin) -> Statement:
+    return Statement(
+        text=" ".join(text.split()), start=span.start, end=span.end, sentence=number, origin=origin
+    )
+
+
+def _with_question(draft: _Draft, spans: list[Span], sentence: str) -> str | None:
+    """A yes or no, or a bare short answer, put together with its question; else None.
+
+    The model must not do this: asked about a false premise, it asserts the premise.
+    """
+    if not draft.question:
+        return None
+    bare = len(spans) == 1 and is_question(draft.question) and len(words(sentence)) <= _SHORT_ANSWER
+    if not (bare or is_polar(sentence, draft.language)):
+        return None
+    question = " ".join(draft.question.split())
+    return draft.language.short.format(question=question, answer=" ".join(sentence.split()))
+
+
+def _names_only(draft: _Draft, spans: list[Span], sentence: str) -> bool:
+    """A bare name or number that answers no question says nothing that could be true or false."""
+    if len(spans) != 1 or is_question(draft.question) or is_polar(sentence, draft.language):
+        return False
+    tokens = sentence.split()
+    return (
+        len(tokens) <= _SHORT_ANSWER
+        and sentence[-1].isalnum()
+        and sentence.isascii()
+        and all(token[0].isupper() or token[0].isdigit() for token in tokens)
+    )
+
+
+def _write_statements(draft: _Draft, spans: list[Span], number: int, judge: Judge, seed: int | None) -> None:
+    """Let the model rewrite one sentence; keep what holds, fall back on the sentence where it does not."""
+    span = spans[number]
+    sentence = draft.response[span.start : span.end]
+    try:
+        lines, claimless = _ask(draft, spans, number, judge, seed)
+    except EngineError:  # the sentence can still be judged as it stands
+        lines, claimless = [], False
+    if claimless and has_address(sentence, draft.language):
+        draft.without_claim += 1
+        return
+    written = []
+    for text, finished in lines:
+        reason = DropReason.CUT if not finished else _fault(draft, text, sentence)
+        if reason is None:
+            written.append(text)
+        else:
+            draft.drop(text, number, reason)
+    if _covers(written, sentence, draft.language):
+        kept = [draft.keep(_statement(text, span, number, "model")) for text in written]
+        if any(kept) or written:
+            return
+    for text in written:
+        draft.drop(text, number, DropReason.INCOMPLETE)
+    draft.fallbacks += 1
+    draft.keep(_statement(sentence, span, number, "sentence"))
+
+
+def _ask(
+    draft: _Draft, spans: list[Span], number: int, judge: Judge, seed: int | None
+) -> tuple[list[tuple[str, bool]], bool]:
+    """What the model wrote: lines with whether each is finished, and whether it saw no claim."""
+    span = spans[number]
+    sentence = " ".join(draft.response[span.start : span.end].split())
+    limit = 48 + 3 * judge.count_tokens(sentence)
+    room = judge.room("decompose", {"question": draft.question, "sentence": sentence}) - limit
+    answer = _surroundings(draft.response, spans, number, room, judge)
+    if answer is None:
+        raise PromptTooLong("the sentence does not fit into the window")
+    fields = {"question": draft.question, "answer": answer, "sentence": sentence}
+    writing = judge.write("decompose", fields, limit=limit, seed=seed)
+    if writing.text.strip() == "none":
+        return [], True
+    *whole, rest = writing.text.split("\n")
+    lines = [(line.removeprefix("- ").strip(), True) for line in whole]
+    if rest:
+        lines.append((rest.removeprefix("- ").strip(), False))
+    return lines, False
+
+
+def _surroundings(response: str, spans: list[Span], number: int, room: int, judge: Judge) -> str | None:
+    """The whole response if it fits, else as many sentences before and after as do; None if none does."""
+    if judge.count_tokens(response) <= room:
+        return response
+    first = last = number
+    if judge.count_tokens(response[spans[number].start : spans[number].end]) > room:
+        return None
+    for first_try, last_try in _growing(number, len(spans)):
+        text = response[spans[first_try].start : spans[last_try].end]
+        if judge.count_tokens(text) > room:
+            break
+        first, last = first_try, last_try
+    return response[spans[first].start : spans[last].end]
+
+
+def _growing(number: int, count: int) -> Iterator[tuple[int, int]]:
+    """Ranges around a sentence, each one sentence longer: names stand before it, so that side first."""
+    first = last = number
+    while first > 0 or last < count - 1:
+        if first > 0:
+            first -= 1
+            yield first, last
+        if last < count - 1:
+            last += 1
+            yield first, last
+
+
+def _fault(draft: _Draft, text: str, sentence: str) -> DropReason | None:
+    """Why the statement does not say what the sentence says, if so."""
+    claimed = content_words(text, draft.language)
+    if not claimed:
+        return DropReason.EMPTY if not words(text) else DropReason.FOREIGN
+    answer = frozenset(content_words(draft.response, draft.language))
+    question = frozenset(content_words(draft.question, draft.language))
+    here = frozenset(content_words(sentence, draft.language))
+    if any(not matches(word, answer | question) for word in claimed):
+        return DropReason.FOREIGN
+    leans = _leans(sentence, draft.language)
+    from_answer = sum(matches(word, answer) for word in claimed)
+    if from_answer < len(claimed) * (FROM_ANSWER if leans else 1):
+        return DropReason.COPIES_QUESTION
+    from_here = sum(matches(word, here) for word in claimed)
+    if from_here < len(claimed) * (FROM_SENTENCE_LEANING if leans else FROM_SENTENCE):
+        return DropReason.ELSEWHERE
+    return None
+
+
+def _leans(sentence: str, language: Language) -> bool:
+    """Whether the sentence needs other words to stand alone: it has a pronoun, or says yes or no."""
+    tokens = words(sentence)
+    return any(token in language.pronouns for token in tokens) or tokens[0] in language.polar
+
+
+def _covers(statements: list[str], sentence: str, language: Language) -> bool:
+    """Whether the statements together hold the sentence's content words, numbers above all."""
+    if not statements:
+        return False
+    wanted = content_words(sentence, language)
+    held = frozenset(word for text in statements for word in content_words(text, language))
+    missing = [word for word in wanted if not matches(word, held)]
+    if any(word[0].isdigit() for word in missing):
+        return False
+    return len(missing) <= (1 - COVERED) * len(wanted)

@@ -1,0 +1,177 @@
+"""The header of a GGUF file, read without llama.cpp: what the file is, and whether all of it is there."""
+
+from __future__ import annotations
+
+import mmap
+import struct
+from collections.abc import Callable
+from pathlib import Path
+from typing import BinaryIO
+
+from anvil_local.errors import ModelFileInvalid
+from anvil_local.records import Record
+
+__all__ = ["GgufHeader", "check_gguf"]
+
+# https://github.com/ggml-org/ggml/blob/master/docs/gguf.md
+_SCALARS = {0: "B", 1: "b", 2: "H", 3: "h", 4: "I", 5: "i", 6: "f", 7: "?", 10: "Q", 11: "q", 12: "d"}
+_STRING, _ARRAY = 8, 9
+# Weights per block and bytes per block of each tensor type (ggml.h, ggml-common.h). An unknown type only
+# makes the check of the file's length weaker.
+# fmt: off
+_BLOCKS = {
+    0: (1, 4), 1: (1, 2), 2: (32, 18), 3: (32, 20), 6: (32, 22), 7: (32, 24), 8: (32, 34),
+    10: (256, 84), 11: (256, 110), 12: (256, 144), 13: (256, 176), 14: (256, 210), 15: (256, 292),
+    16: (256, 66), 17: (256, 74), 18: (256, 98), 19: (256, 50), 20: (32, 18), 21: (256, 110),
+    22: (256, 82), 23: (256, 136), 24: (1, 1), 25: (1, 2), 26: (1, 4), 27: (1, 8), 28: (1, 8),
+    29: (256, 56), 30: (1, 2), 34: (256, 54), 35: (256, 66), 39: (32, 17),
+}
+# fmt: on
+
+
+class GgufHeader(Record):
+    """The parts of a GGUF header that the registry needs."""
+
+    architecture: str
+    """`general.architecture`, such as `llama`."""
+    kind: str
+    """`general.type`: `model`, `adapter`, `mmproj`, ...; files from before that key are models."""
+    title: str
+    """`general.name`; empty when the file has none."""
+    license: str
+    """`general.license`; empty when the file has none."""
+    context_length: int | None
+    """Tokens it was trained for."""
+    tensors: int
+    """How many tensors it holds."""
+    shards: int
+    """In how many files the model was split; 1 or 0 for a whole one."""
+    chat_template: bool
+    """Whether it brings a chat template."""
+
+
+def check_gguf(path: Path) -> GgufHeader:
+    """Read the header of a GGUF file and refuse what cannot be a whole, plain text model.
+
+    Raises ModelFileInvalid: not GGUF, truncated, a LoRA adapter, a vision part, a shard, no weights.
+    """
+
+    def refuse(message: str, hint: str | None = None) -> ModelFileInvalid:
+        return ModelFileInvalid(message, where=str(path), hint=hint)
+
+    try:
+        with path.open("rb") as file:
+            _check_magic(file, refuse)
+            with mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as data:
+                header = _parse_header(data, refuse)
+    except OSError as error:
+        raise refuse(f"the file cannot be read: {error.strerror}") from error
+    if header.kind == "adapter":
+        raise refuse("this is a LoRA adapter, not a model", "an adapter needs the model it was made for")
+    if header.kind not in ("", "model") or header.architecture == "clip":
+        raise refuse(f"this is not a text model but a part of one: {header.kind or header.architecture}")
+    if header.shards > 1:
+        raise refuse(
+            f"this is one of {header.shards} parts of a model",
+            "join them with `llama-gguf-split --merge FIRST_PART OUT.gguf`",
+        )
+    if not header.tensors:
+        raise refuse("the file holds a vocabulary and no weights")
+    return header
+
+
+def _check_magic(file: BinaryIO, refuse: Callable[..., ModelFileInvalid]) -> None:
+    start = file.read(24)
+    if start.startswith(b"version https://git-l"):
+        raise refuse("this is a Git LFS pointer, not the file itself", "fetch it with `git lfs pull`")
+    if start[:4] != b"GGUF":
+        raise refuse("this is not a GGUF file", "it must begin with the letters GGUF")
+    if len(start) < 24:
+        raise refuse("the file is truncated: it ends inside the header", "fetch it again")
+    version = int.from_bytes(start[4:8], "little")
+    if version not in (2, 3):
+        big = int.from_bytes(start[4:8], "big") in (2, 3)
+        raise refuse("the GGUF file is big-endian" if big else f"GGUF version {version} is not supported")
+
+
+def _parse_header(data: mmap.mmap, refuse: Callable[..., ModelFileInvalid]) -> GgufHeader:
+    position = 8
+
+    def read(form: str) -> int:
+        nonlocal position
+        (value,) = struct.unpack_from(f"<{form}", data, position)
+        position += struct.calcsize(f"<{form}")
+        return int(value) if form not in "fd" else 0
+
+    def skip(count: int) -> None:
+        nonlocal position
+        position += count
+        if position > len(data):
+            raise EOFError
+
+    def read_string() -> str:
+        start, length = position + 8, read("Q")
+        skip(length)
+        return data[start : start + length].decode("utf-8", "replace")
+
+    def skip_strings(count: int) -> None:  # vocabularies: a quarter of a million of them
+        nonlocal position
+        unpack = struct.Struct("<Q").unpack_from
+        for _ in range(count):
+            position += 8 + unpack(data, position)[0]
+
+    def read_value(kind: int) -> str | int | None:
+        if kind == _STRING:
+            return read_string()
+        if kind != _ARRAY:
+            return read(_SCALARS[kind])
+        inner, count = read("I"), read("Q")
+        if inner == _STRING:
+            skip_strings(count)
+        else:
+            skip(struct.calcsize(f"<{_SCALARS[inner]}") * count)
+        return None
+
+    values: dict[str, str | int | None] = {}
+    try:
+        tensors, pairs = read("Q"), read("Q")
+        for _ in range(pairs):
+            key = read_string()
+            values[key] = read_value(read("I"))
+        end = 0
+        for _ in range(tensors):
+            read_string()
+            weights = 1
+            for _ in range(read("I")):
+                weights *= read("Q")
+            per_block, size = _BLOCKS.get(read("I"), (1, 0))
+            end = max(end, read("Q") + weights // per_block * size)
+    except (struct.error, EOFError) as error:
+        raise refuse("the file is truncated: it ends inside the header", "fetch it again") from error
+    except (KeyError, OverflowError) as error:
+        raise refuse("the header is corrupt", "fetch it again") from error
+    alignment = values.get("general.alignment") or 32
+    if not isinstance(alignment, int) or alignment <= 0:
+        raise refuse("the header is corrupt: general.alignment", "fetch it again")
+    # The weights begin at the next multiple of the alignment.
+    missing = -(-position // alignment) * alignment + end - len(data)
+    if tensors and missing > 0:
+        raise refuse(f"the file is truncated: at least {missing} bytes are missing", "fetch it again")
+
+    def text(key: str) -> str:
+        value = values.get(key)
+        return value if isinstance(value, str) else ""
+
+    architecture = text("general.architecture")
+    length = values.get(f"{architecture}.context_length")
+    shards = values.get("split.count")
+    return GgufHeader(
+        architecture=architecture,
+        kind=text("general.type"),
+        title=text("general.name"),
+        license=text("general.license"),
+        context_length=length if isinstance(length, int) and length > 0 else None,
+        tensors=tensors,
+        shards=shards if isinstance(shards, int) else 0,
+        chat_template="tokenizer.chat_template" in values,
+    )

@@ -1,0 +1,365 @@
+"""The records of every stage: frozen, checked, and the same in Python, in JSON and in the docs.
+
+    Sample -> Statement -> Verdict -> SampleResult -> MetricSummary -> GateOutcome -> Report
+
+A record never computes a number that another record holds: `scoring` and `gates` do.
+"""
+
+from __future__ import annotations
+
+from enum import StrEnum
+from typing import Any, Literal
+
+from pydantic import BaseModel, ConfigDict
+
+SCHEMA_VERSION = "1"
+"""The version of the JSON report. A field may be added within a version, never removed or redefined."""
+
+
+class Record(BaseModel):
+    """The base of all records: frozen, no unknown fields, no NaN."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid", use_attribute_docstrings=True, allow_inf_nan=False)
+
+
+class Role(StrEnum):
+    """Who speaks in a trace."""
+
+    SYSTEM = "system"
+    HUMAN = "human"
+    AI = "ai"
+    TOOL = "tool"
+
+
+class ToolCall(Record):
+    """One call that the agent made."""
+
+    name: str
+    """The tool's name."""
+    args: Any = None
+    """The arguments as JSON: usually an object; a string if the agent did not write valid JSON."""
+    id: str | None = None
+    """The identifier that the tool's result refers to, if the source had one."""
+
+
+class Message(Record):
+    """One turn of a trace."""
+
+    role: Role
+    """Who speaks."""
+    content: str = ""
+    """The text of the turn."""
+    tool_calls: tuple[ToolCall, ...] = ()
+    """The calls made in this turn (`ai` only)."""
+    tool_call_id: str | None = None
+    """The call that this result answers (`tool` only)."""
+    name: str | None = None
+    """The speaker's or the tool's name, if the source had one."""
+
+
+class Sample(Record):
+    """One row to judge: a single-turn answer or a multi-turn trace, in Ragas' field names."""
+
+    id: str
+    """The row's own `id`, or its number in the file, counted from 1."""
+    source: str = ""
+    """Where it was read, `FILE:LINE`."""
+    user_input: str | tuple[Message, ...] | None = None
+    """The question (answers) or the messages (traces)."""
+    response: str | None = None
+    """The answer to judge; never empty when present."""
+    retrieved_contexts: tuple[str, ...] | None = None
+    """The passages that the answer must rest on; may be empty, may hold empty strings."""
+    reference: str | None = None
+    """The expected outcome (traces) or the expected answer."""
+    metadata: dict[str, Any] = {}
+    """The row's other keys, unchanged."""
+
+    @property
+    def is_trace(self) -> bool:
+        """Whether `user_input` is a list of messages."""
+        return isinstance(self.user_input, tuple)
+
+    @property
+    def question(self) -> str | None:
+        """The question of a single-turn sample."""
+        return self.user_input if isinstance(self.user_input, str) else None
+
+
+class Statement(Record):
+    """One claim cut from a response."""
+
+    text: str
+    """The claim, standalone."""
+    start: int
+    """Where its sentence begins in the response, in characters."""
+    end: int
+    """Where its sentence ends in the response, in characters (exclusive)."""
+    sentence: int
+    """The number of its sentence in the response, from 0."""
+    origin: Literal["model", "sentence", "template"] = "model"
+    """Written by the model; the sentence as it stands; or question and short answer put in one sentence."""
+
+
+class DropReason(StrEnum):
+    """Why a candidate statement is not judged."""
+
+    EMPTY = "empty"
+    """Nothing but white space or punctuation."""
+    DUPLICATE = "duplicate"
+    """The same words as an earlier statement of the same response."""
+    COPIES_QUESTION = "copies_question"
+    """It says what the question says, not what the response says."""
+    FOREIGN = "foreign"
+    """It holds a word that neither the response nor the question has."""
+    ELSEWHERE = "elsewhere"
+    """It says nothing of the sentence it was written for."""
+    INCOMPLETE = "incomplete"
+    """Its sentence says more than the statements written for it; the sentence stands for itself."""
+    CUT = "cut"
+    """The model did not finish it within the length limit."""
+
+
+class DroppedStatement(Record):
+    """A candidate statement that is not judged, kept so that nothing vanishes."""
+
+    text: str
+    """The candidate as the model wrote it."""
+    sentence: int
+    """The number of its sentence in the response, from 0."""
+    reason: DropReason
+    """Why it was dropped."""
+
+
+class Decomposition(Record):
+    """A response cut into statements."""
+
+    statements: tuple[Statement, ...]
+    """What will be judged, in the order of the response."""
+    dropped: tuple[DroppedStatement, ...] = ()
+    """Candidates that will not be judged."""
+    sentences: int
+    """The number of sentences in the response."""
+    without_claim: int = 0
+    """How many of them make no claim: greetings, offers of help, refusals, questions back."""
+    fallbacks: int = 0
+    """How many sentences stand for themselves because what the model wrote did not cover them."""
+
+
+class Reason(StrEnum):
+    """Why there is no score, no verdict, or a verdict without the model."""
+
+    NO_STATEMENTS = "no_statements"
+    """The response makes no claim."""
+    EMPTY_CONTEXT = "empty_context"
+    """No context, so nothing can be supported: 0 without asking the model."""
+    PROMPT_TOO_LONG = "prompt_too_long"
+    """The statement alone does not fit into the window."""
+    ENGINE_ERROR = "engine_error"
+    """llama.cpp failed on this question."""
+    NO_TOOL_RESULTS = "no_tool_results"
+    """The trace holds no tool result, so nothing shows what was done."""
+    NO_AGENT_WORDS = "no_agent_words"
+    """The agent said nothing, so nothing was claimed."""
+
+
+class Verdict(Record):
+    """One answer of the judge to one question.
+
+    `value` is None exactly when the question could not be decided; `reason` then says why.
+    """
+
+    value: Literal[0, 1] | None
+    """1 yes, 0 no, None unscored."""
+    p_supported: float | None = None
+    """p(1) / (p(0) + p(1)), from the model's next-token distribution; None when no model was asked."""
+    margin: float | None = None
+    """logit(1) - logit(0), in nats; the verdict is 1 when it is above the judge's threshold."""
+    mass: float | None = None
+    """p(0) + p(1) before the constraint: a low mass says that the prompt does not fit the model."""
+    reason: Reason | None = None
+    """Why it is unscored, or why it was decided without the model."""
+    windows: int = 1
+    """How many windows the context was cut into."""
+    window: int | None = None
+    """The window, from 0, with the largest margin, which decided; None without a model."""
+
+    @property
+    def scored(self) -> bool:
+        """Whether there is a 0 or a 1."""
+        return self.value is not None
+
+
+class JudgedStatement(Record):
+    """A statement with its verdict. One statement, one verdict, always."""
+
+    statement: Statement
+    """What was judged."""
+    verdict: Verdict
+    """What the judge said."""
+
+
+class Workflow(Record):
+    """What a run wanted and how it ended, inferred from the trace."""
+
+    user_goal: str
+    """What the user wanted."""
+    end_state: str
+    """How the run ended."""
+
+
+class GoalVerdicts(Record):
+    """The parts of a goal accuracy verdict."""
+
+    desired: str
+    """The outcome asked about: the reference, or the inferred goal."""
+    desired_from: Literal["reference", "user_goal"]
+    """Where the desired outcome comes from."""
+    workflow: Workflow | None
+    """The inferred goal and end state; None when inference failed."""
+    reached: Verdict
+    """The headline: is the outcome the desired one, given the whole trace?"""
+    claimed: Verdict
+    """The same question given the user's and the agent's words alone."""
+    done: Verdict
+    """The same question given the user's words, the calls and the tool results alone."""
+    formatter: str
+    """Name and version of the trace formatter."""
+    cut_tokens: int = 0
+    """Tokens of the trace left out because it is longer than the window; 0 means all was read."""
+
+
+class SampleResult(Record):
+    """One sample under one metric."""
+
+    sample_id: str
+    """The sample."""
+    source: str
+    """Where the sample was read, `FILE:LINE`."""
+    metric: str
+    """The metric's name."""
+    score: float | None
+    """Between 0 and 1; None when unscored."""
+    reason: Reason | None = None
+    """Why there is no score."""
+    flags: tuple[str, ...] = ()
+    """Things a reader should know, such as `empty_context`."""
+    supported: int = 0
+    """Verdicts that are 1."""
+    scored: int = 0
+    """Verdicts that are 0 or 1."""
+    unscored: int = 0
+    """Verdicts that could not be decided."""
+    response: str | None = None
+    """The response, which the spans of the statements point into."""
+    statements: tuple[JudgedStatement, ...] = ()
+    """Every statement with its verdict (faithfulness)."""
+    decomposition: Decomposition | None = None
+    """How the response was cut (faithfulness)."""
+    goal: GoalVerdicts | None = None
+    """The parts of the verdict (goal accuracy)."""
+    metadata: dict[str, Any] = {}
+    """The row's other keys, unchanged."""
+
+
+class Fingerprint(Record):
+    """Everything that can change a verdict. Equal fingerprints give equal bits."""
+
+    digest: str
+    """sha256 over the parts, as hexadecimal digits."""
+    parts: dict[str, Any]
+    """What went in."""
+
+    @property
+    def short(self) -> str:
+        """The first twelve digits, for people."""
+        return self.digest[:12]
+
+
+class MetricSummary(Record):
+    """A metric over all its samples."""
+
+    metric: str
+    """The metric's name."""
+    samples: int
+    """How many samples it was asked to score."""
+    scored_samples: int
+    """How many have a score."""
+    unscored_samples: int
+    """How many have none; never part of a mean."""
+    mean: float | None
+    """The mean of the sample scores; None when no sample is scored."""
+    lowest: float | None
+    """The lowest sample score."""
+    pooled: float | None
+    """Supported verdicts over scored verdicts, all samples together."""
+    supported: int
+    """Verdicts that are 1."""
+    scored: int
+    """Verdicts that are 0 or 1."""
+    unscored: int
+    """Verdicts that could not be decided."""
+    reasons: dict[str, int] = {}
+    """How often each reason left a sample unscored."""
+
+
+class GateOutcome(Record):
+    """A rule and what became of it."""
+
+    rule: str
+    """The rule as it was written."""
+    passed: bool
+    """Whether it holds."""
+    value: float | None
+    """The number compared; None when there is none, which fails."""
+    message: str
+    """One line for people."""
+
+
+class Settings(Record):
+    """What the user asked for."""
+
+    metrics: tuple[str, ...]
+    """The metrics that ran."""
+    decomposition: Literal["llm", "sentence"]
+    """How responses were cut into statements."""
+    language: str | None = None
+    """The language of the responses; None means that it was detected for each."""
+    seed: int | None = None
+    """The seed of sampled decomposition; None means greedy."""
+    formatter: str = "anvil-trace/1"
+    """Name and version of the trace formatter; part of the goal metrics."""
+    gates: tuple[str, ...] = ()
+    """The gate rules."""
+    max_unscored: float = 0.05
+    """The share of unscored samples, or of undecided verdicts, above which a gate fails by itself; rules on
+    `unscored` set their own."""
+
+
+class Report(Record):
+    """A whole run: what `-o out.json` writes."""
+
+    schema_version: str = SCHEMA_VERSION
+    """The version of this layout."""
+    version: str
+    """The version of anvil_local."""
+    created: str
+    """When the run began, ISO 8601, UTC. No verdict depends on it."""
+    data: tuple[str, ...]
+    """The files that were read."""
+    judge: Fingerprint
+    """The judge."""
+    settings: Settings
+    """What was asked for."""
+    summaries: tuple[MetricSummary, ...]
+    """One row a metric."""
+    gates: tuple[GateOutcome, ...]
+    """One row a rule."""
+    passed: bool
+    """Whether every gate passed."""
+    complete: bool = True
+    """False when the run was interrupted: the results are a part of what was asked."""
+    rejected: tuple[str, ...] = ()
+    """Rows that were refused and skipped, with `FILE:LINE` and the reason (`--skip-bad-rows`)."""
+    results: tuple[SampleResult, ...]
+    """Every sample under every metric, in the order of the data."""

@@ -1,0 +1,88 @@
+"""What a reader is told about one result, the same in every format for people."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from anvil_local.records import GoalVerdicts, JudgedStatement, SampleResult, Verdict
+from anvil_local.reports.text import excerpt, show_margin, show_score
+
+_WORDS = {0: "refused", 1: "supported", None: "undecided"}
+_GOAL_WORDS = {0: "not reached", 1: "reached", None: "undecided"}
+
+
+class Finding(NamedTuple):
+    """One verdict in words; every part is printable."""
+
+    word: str
+    """`refused`, `supported`, `not reached`, `reached` or `undecided`."""
+    margin: str
+    """The margin, or the reason why the model gave none."""
+    text: str
+    """The statement or the desired outcome."""
+    details: tuple[str, ...] = ()
+    """Further lines, each with its label: the place in the response, the end state."""
+
+
+def find(result: SampleResult, *, everything: bool = False, limit: int | None = 160) -> list[Finding]:
+    """The refused verdicts of a result in the order of the response, or all of them."""
+    findings = [
+        _statement(judged, result.response, limit)
+        for judged in result.statements
+        if everything or judged.verdict.value == 0
+    ]
+    if result.goal and (everything or result.goal.reached.value == 0):
+        findings.append(_goal(result.goal, limit))
+    return findings
+
+
+def headline(result: SampleResult) -> str:
+    """`sample 7 (answers.jsonl:7), faithfulness 0.33, 1 of 3 supported`."""
+    place = f" ({excerpt(result.source, 60)})" if result.source else ""
+    line = f"sample {excerpt(result.sample_id, 60)}{place}, {excerpt(result.metric, 60)} "
+    if result.score is None:
+        return f"{line}unscored: {result.reason or 'no reason given'}"
+    line += show_score(result.score)
+    if result.statements:
+        line += f", {result.supported} of {result.scored} supported"
+        if result.unscored:
+            line += f", {result.unscored} undecided"
+    if result.flags:
+        line += f" [{', '.join(excerpt(flag, 40) for flag in result.flags)}]"
+    return line
+
+
+def _statement(judged: JudgedStatement, response: str | None, limit: int | None) -> Finding:
+    statement, verdict = judged.statement, judged.verdict
+    text = excerpt(statement.text, limit)
+    details = []
+    if response is not None:
+        span = excerpt(response[statement.start : statement.end], limit)
+        if span and span != text:
+            details.append(f"in: {span}")
+    return Finding(_WORDS[verdict.value], _margin(verdict), text, tuple(details))
+
+
+def _goal(goal: GoalVerdicts, limit: int | None) -> Finding:
+    source = "reference" if goal.desired_from == "reference" else "inferred goal"
+    details = []
+    if goal.workflow:
+        if goal.desired_from == "reference":
+            details.append(f"inferred goal: {excerpt(goal.workflow.user_goal, limit)}")
+        details.append(f"end state: {excerpt(goal.workflow.end_state, limit)}")
+    parts = (("claimed", goal.claimed), ("done", goal.done))
+    details.append(", ".join(f"{name}: {_GOAL_WORDS[part.value]} ({_margin(part)})" for name, part in parts))
+    if goal.cut_tokens:
+        details.append(f"the trace was cut by {goal.cut_tokens} tokens")
+    return Finding(
+        _GOAL_WORDS[goal.reached.value],
+        _margin(goal.reached),
+        f"{source}: {excerpt(goal.desired, limit)}",
+        tuple(details),
+    )
+
+
+def _margin(verdict: Verdict) -> str:
+    if verdict.margin is None and verdict.reason:
+        return str(verdict.reason)
+    return show_margin(verdict.margin)

@@ -1,0 +1,227 @@
+"""The report for a terminal: the numbers first, the worst sample and the gates where the eye lands, last."""
+
+from __future__ import annotations
+
+import io
+from typing import TYPE_CHECKING
+
+from anvil_local.records import MetricSummary, Report, SampleResult
+from anvil_local.reports.findings import Finding, find, headline
+from anvil_local.reports.text import excerpt, judge_name, plural, show_counts, show_score
+from anvil_local.scoring import Tally, rank_worst, tally
+
+if TYPE_CHECKING:
+    from rich.console import Console, RenderableType
+    from rich.text import Text
+
+_STATEMENTS_SHOWN = 5
+_ROWS_SHOWN = 5
+# Below this the columns of the table no longer fit beside a metric's name.
+_TABLE_WIDTH = 76
+
+
+def render_terminal(
+    report: Report, *, width: int = 80, color: bool = False, examples: int = 5, verbose: bool = False
+) -> str:
+    """The report as lines of at most `width` cells.
+
+    `examples` bounds the samples shown; `verbose` shows every sample below 1 with all its verdicts
+    in full, and every unscored sample. Control characters in the data are shown as escapes. Colour
+    only repeats what words say.
+    """
+    output = io.StringIO()
+    console = _console(output, width, color)
+    _print_head(console, report)
+    _print_metrics(console, report.summaries)
+    _print_notes(console, tally(report.results), report)
+    _print_unscored(console, report.results, verbose)
+    _print_worst(console, report.results, None if verbose else max(0, examples), verbose)
+    _print_gates(console, report)
+    return "\n".join(line.rstrip() for line in output.getvalue().split("\n"))
+
+
+def _console(output: io.StringIO, width: int, color: bool) -> Console:
+    from rich.console import Console
+
+    return Console(
+        file=output,
+        width=max(20, width),
+        force_terminal=color,
+        force_jupyter=False,
+        color_system="standard" if color else None,
+        no_color=not color,
+        markup=False,
+        highlight=False,
+        emoji=False,
+        legacy_windows=False,
+        # The output depends on the arguments alone, not on COLUMNS or TERM.
+        _environ={},
+    )
+
+
+def _text(text: str, style: str = "") -> Text:
+    from rich.text import Text
+
+    return Text(text, style=style, overflow="fold")
+
+
+def _rows(*rows: tuple[str, RenderableType]) -> RenderableType:
+    """Labels on the left, wrapping texts on the right."""
+    from rich.table import Table
+
+    grid = Table.grid(padding=(0, 2, 0, 0))
+    grid.add_column(no_wrap=True)
+    grid.add_column(overflow="fold")
+    for label, renderable in rows:
+        grid.add_row(_text(label), renderable)
+    return grid
+
+
+def _print_head(console: Console, report: Report) -> None:
+    data = ", ".join(excerpt(path, 80) for path in report.data[:_ROWS_SHOWN]) or "none"
+    if len(report.data) > _ROWS_SHOWN:
+        data += f" and {len(report.data) - _ROWS_SHOWN} more"
+    settings = report.settings
+    parts = [
+        *settings.metrics,
+        f"statements by {settings.decomposition}",
+        f"unscored limit {settings.max_unscored:g}",
+    ]
+    console.print(
+        _rows(
+            ("data", _text(data)),
+            ("judge", _text(f"{judge_name(report.judge.parts)} ({excerpt(report.judge.short, 12)})")),
+            ("settings", _text(", ".join(excerpt(part, 60) for part in parts))),
+        )
+    )
+    console.print()
+
+
+def _print_metrics(console: Console, summaries: tuple[MetricSummary, ...]) -> None:
+    from rich.table import Table
+
+    if not summaries:
+        console.print(_text("no metric was scored"))
+        return
+    if console.width < _TABLE_WIDTH:
+        console.print(_rows(*((excerpt(row.metric, 60), _text(_summary_line(row))) for row in summaries)))
+        return
+    table = Table(
+        box=None, pad_edge=False, padding=(0, 2, 0, 0), header_style="bold" if console.is_terminal else ""
+    )
+    table.add_column("metric", overflow="fold")
+    for name in ("samples", "score", "pooled", "lowest", "supported", "unscored"):
+        table.add_column(name, justify="right", no_wrap=True, overflow="fold")
+    for summary in summaries:
+        table.add_row(
+            _text(excerpt(summary.metric, 60)),
+            str(summary.samples),
+            _text(show_score(summary.mean), "bold"),
+            show_score(summary.pooled),
+            show_score(summary.lowest),
+            f"{summary.supported}/{summary.scored}",
+            str(summary.unscored_samples),
+        )
+    console.print(table)
+
+
+def _summary_line(summary: MetricSummary) -> str:
+    return (
+        f"score {show_score(summary.mean)}, pooled {show_score(summary.pooled)}, "
+        f"lowest {show_score(summary.lowest)}, supported {summary.supported}/{summary.scored}, "
+        f"{summary.unscored_samples} of {plural(summary.samples, 'sample')} unscored"
+    )
+
+
+def _print_notes(console: Console, notes: Tally, report: Report) -> None:
+    rows: list[tuple[str, str]] = []
+    if notes.dropped:
+        rows.append(("dropped statements", _total(notes.dropped)))
+    if notes.without_claim:
+        rows.append(("without a claim", f"{notes.without_claim} of {plural(notes.sentences, 'sentence')}"))
+    if notes.fallbacks:
+        rows.append(("sentences kept whole", f"{notes.fallbacks} of {plural(notes.sentences, 'sentence')}"))
+    if notes.undecided:
+        rows.append(("undecided verdicts", _total(notes.undecided)))
+    if notes.windowed:
+        rows.append(("context in windows", plural(notes.windowed, "verdict")))
+    if notes.cut_traces:
+        rows.append(("traces cut to fit", str(notes.cut_traces)))
+    if notes.flags:
+        rows.append(("flags", show_counts(notes.flags)))
+    rows += [("row refused", excerpt(line, 200)) for line in report.rejected[:_ROWS_SHOWN]]
+    if len(report.rejected) > _ROWS_SHOWN:
+        rows.append(("row refused", f"and {len(report.rejected) - _ROWS_SHOWN} more"))
+    if rows:
+        console.print()
+        console.print(_rows(*((label, _text(text)) for label, text in rows)))
+
+
+def _total(counts: dict[str, int]) -> str:
+    return f"{sum(counts.values())} ({show_counts(counts)})"
+
+
+def _print_unscored(console: Console, results: tuple[SampleResult, ...], verbose: bool) -> None:
+    unscored = [result for result in results if result.score is None]
+    if not unscored:
+        return
+    console.print()
+    console.print(_text(f"{plural(len(unscored), 'sample')} unscored"))
+    shown = unscored if verbose else unscored[:_ROWS_SHOWN]
+    for result in shown:
+        _print_indented(console, 2, _text(headline(result)))
+    if len(shown) < len(unscored):
+        _print_indented(console, 2, _text(f"and {len(unscored) - len(shown)} more (-v shows all)"))
+
+
+def _print_worst(
+    console: Console, results: tuple[SampleResult, ...], examples: int | None, verbose: bool
+) -> None:
+    worst = rank_worst(results)
+    shown = worst if examples is None else worst[:examples]
+    if not shown:
+        return
+    count = f"{len(shown)} of {len(worst)}" if len(shown) < len(worst) else str(len(worst))
+    console.print()
+    console.print(_text(f"samples below 1, worst last ({count})"))
+    for result in reversed(shown):
+        console.print()
+        _print_indented(console, 2, _text(headline(result)))
+        findings = find(result, everything=verbose, limit=None if verbose else 160)
+        cut = findings if verbose else findings[:_STATEMENTS_SHOWN]
+        rows: list[tuple[str, RenderableType]] = []
+        for finding in cut:
+            rows.append((f"{finding.word} {finding.margin}", _text(finding.text, _style(finding))))
+            rows += [("", _text(detail)) for detail in finding.details]
+        if len(cut) < len(findings):
+            rows.append(("", _text(f"and {len(findings) - len(cut)} more refused (-v shows all)")))
+        if rows:
+            _print_indented(console, 4, _rows(*rows))
+
+
+def _style(finding: Finding) -> str:
+    return "bold" if finding.word in {"refused", "not reached"} else ""
+
+
+def _print_indented(console: Console, indent: int, renderable: RenderableType) -> None:
+    from rich.padding import Padding
+
+    console.print(Padding(renderable, (0, 0, 0, indent)))
+
+
+def _print_gates(console: Console, report: Report) -> None:
+    console.print()
+    if not report.complete:
+        console.print(_text("INCOMPLETE: the run was interrupted, these are a part of the results", "bold"))
+    if not report.gates:
+        console.print(_text("no gate given"))
+        return
+    failed = sum(not gate.passed for gate in report.gates)
+    verdict = f"{failed} of {len(report.gates)} failed" if failed else f"{len(report.gates)} passed"
+    console.print(_text(f"gates: {verdict}"))
+    for gate in report.gates:
+        word, style = ("PASS", "bold green") if gate.passed else ("FAIL", "bold red")
+        message = excerpt(gate.message, None)
+        line = _text(message if word in message else f"{word}: {message}")
+        line.highlight_words([word], style)
+        _print_indented(console, 2, line)

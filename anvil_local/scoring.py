@@ -1,0 +1,197 @@
+"""Verdicts -> scores: per sample, and over all samples of a metric.
+
+Sums are exact fractions, so a mean depends neither on the order of the samples nor on rounding:
+each float in a record is the float nearest to the true number.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from fractions import Fraction
+
+from anvil_local.records import MetricSummary, Reason, Record, SampleResult, Verdict
+
+__all__ = [
+    "Tally",
+    "exact_lowest",
+    "exact_mean",
+    "exact_pooled",
+    "exact_score",
+    "rank_worst",
+    "score_goal",
+    "score_statements",
+    "summarize",
+    "summarize_group",
+    "tally",
+]
+
+
+def score_statements(result: SampleResult) -> SampleResult:
+    """Fill the counts and the score of a faithfulness result from its judged statements.
+
+    The score is supported / scored. Without statements it is None with the reason
+    `no_statements`, unless the result already says why it has none (its response could not be cut).
+    When no statement could be decided it is None with the reason of the verdicts.
+    """
+    verdicts = [judged.verdict for judged in result.statements]
+    return _score(result, verdicts, if_none=result.reason or Reason.NO_STATEMENTS)
+
+
+def score_goal(result: SampleResult) -> SampleResult:
+    """Fill the counts and the score of a goal accuracy result: the headline verdict is the score.
+
+    A result without `goal` (inferring the goal failed) counts as one undecided verdict.
+    """
+    missing = Verdict(value=None, reason=result.reason or Reason.ENGINE_ERROR)
+    return _score(result, [result.goal.reached if result.goal else missing], if_none=Reason.ENGINE_ERROR)
+
+
+def _score(result: SampleResult, verdicts: Sequence[Verdict], *, if_none: Reason) -> SampleResult:
+    supported = sum(verdict.value == 1 for verdict in verdicts)
+    scored = sum(verdict.scored for verdict in verdicts)
+    reason = None
+    if not verdicts:
+        reason = if_none
+    elif not scored:
+        reasons = [verdict.reason or Reason.ENGINE_ERROR for verdict in verdicts]
+        # The failure that a rerun may mend is the one to show first.
+        reason = Reason.ENGINE_ERROR if Reason.ENGINE_ERROR in reasons else reasons[0]
+    return result.model_copy(
+        update={
+            "score": float(Fraction(supported, scored)) if scored else None,
+            "reason": reason,
+            "supported": supported,
+            "scored": scored,
+            "unscored": len(verdicts) - scored,
+        }
+    )
+
+
+def exact_score(result: SampleResult) -> Fraction | None:
+    """The score as a fraction: supported / scored where that is the score, else its shortest decimal."""
+    if result.score is None:
+        return None
+    if result.scored:
+        ratio = Fraction(result.supported, result.scored)
+        if float(ratio) == result.score:
+            return ratio
+    return Fraction(repr(result.score))
+
+
+def exact_mean(results: Iterable[SampleResult]) -> Fraction | None:
+    """The mean of the sample scores; None when no sample is scored."""
+    scores = _exact_scores(results)
+    return sum(scores, Fraction(0)) / len(scores) if scores else None
+
+
+def exact_lowest(results: Iterable[SampleResult]) -> Fraction | None:
+    """The lowest sample score; None when no sample is scored."""
+    return min(_exact_scores(results), default=None)
+
+
+def exact_pooled(results: Iterable[SampleResult]) -> Fraction | None:
+    """Supported verdicts over scored verdicts, all samples together; None when none is scored."""
+    supported = scored = 0
+    for result in results:
+        supported += result.supported
+        scored += result.scored
+    return Fraction(supported, scored) if scored else None
+
+
+def _exact_scores(results: Iterable[SampleResult]) -> list[Fraction]:
+    return [score for result in results if (score := exact_score(result)) is not None]
+
+
+def summarize(results: Iterable[SampleResult]) -> tuple[MetricSummary, ...]:
+    """One summary a metric, in the order in which the metrics first appear."""
+    groups: dict[str, list[SampleResult]] = {}
+    for result in results:
+        groups.setdefault(result.metric, []).append(result)
+    return tuple(summarize_group(metric, group) for metric, group in groups.items())
+
+
+def summarize_group(metric: str, results: Sequence[SampleResult]) -> MetricSummary:
+    """All `results` as one summary under the name `metric`."""
+    unscored = [result for result in results if result.score is None]
+    reasons = Counter(str(result.reason or Reason.ENGINE_ERROR) for result in unscored)
+    return MetricSummary(
+        metric=metric,
+        samples=len(results),
+        scored_samples=len(results) - len(unscored),
+        unscored_samples=len(unscored),
+        mean=_nearest(exact_mean(results)),
+        lowest=_nearest(exact_lowest(results)),
+        pooled=_nearest(exact_pooled(results)),
+        supported=sum(result.supported for result in results),
+        scored=sum(result.scored for result in results),
+        unscored=sum(result.unscored for result in results),
+        reasons=dict(sorted(reasons.items())),
+    )
+
+
+def _nearest(number: Fraction | None) -> float | None:
+    return None if number is None else float(number)
+
+
+class Tally(Record):
+    """What a reader should know about how the numbers came about, counted over all results."""
+
+    sentences: int
+    """Sentences in the responses."""
+    without_claim: int
+    """Sentences that make no claim."""
+    fallbacks: int
+    """Sentences that stand for themselves because what the model wrote did not cover them."""
+    dropped: dict[str, int]
+    """Candidate statements that were not judged, by reason."""
+    undecided: dict[str, int]
+    """Verdicts without a value, by reason; the headline verdict only for goal accuracy."""
+    windowed: int
+    """Verdicts whose context was cut into more than one window."""
+    cut_traces: int
+    """Traces of which a part was left out because they are longer than the window."""
+    flags: dict[str, int]
+    """How many samples carry each flag."""
+
+
+def tally(results: Iterable[SampleResult]) -> Tally:
+    """Count the notes of all results; the dictionaries are in the order of their keys."""
+    sentences = without_claim = fallbacks = windowed = cut_traces = 0
+    dropped: Counter[str] = Counter()
+    undecided: Counter[str] = Counter()
+    flags: Counter[str] = Counter()
+    for result in results:
+        flags.update(set(result.flags))
+        if result.decomposition:
+            sentences += result.decomposition.sentences
+            without_claim += result.decomposition.without_claim
+            fallbacks += result.decomposition.fallbacks
+            dropped.update(str(candidate.reason) for candidate in result.decomposition.dropped)
+        verdicts = [judged.verdict for judged in result.statements]
+        if result.goal:
+            verdicts.append(result.goal.reached)
+            cut_traces += result.goal.cut_tokens > 0
+        for verdict in verdicts:
+            windowed += verdict.windows > 1
+            if not verdict.scored:
+                undecided[str(verdict.reason or Reason.ENGINE_ERROR)] += 1
+    return Tally(
+        sentences=sentences,
+        without_claim=without_claim,
+        fallbacks=fallbacks,
+        dropped=dict(sorted(dropped.items())),
+        undecided=dict(sorted(undecided.items())),
+        windowed=windowed,
+        cut_traces=cut_traces,
+        flags=dict(sorted(flags.items())),
+    )
+
+
+def rank_worst(results: Iterable[SampleResult]) -> tuple[SampleResult, ...]:
+    """The results with a score below 1, worst first.
+
+    Equal scores: more refused verdicts first, then the order of the data.
+    """
+    below = [result for result in results if result.score is not None and result.score < 1]
+    return tuple(sorted(below, key=lambda result: (result.score, result.supported - result.scored)))

@@ -1,0 +1,110 @@
+"""Long texts cut to the judge's window: contexts into overlapping windows, traces by leaving out blocks."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Callable, Sequence
+
+from anvil_local.language import split_sentences
+
+_OVERLAP = 0.15
+"""The share of a window that is repeated from the one before it, in whole sentences."""
+
+
+def cut_windows(
+    text: str, room: int, *, count_tokens: Callable[[str], int], language: str = "en"
+) -> list[str]:
+    """Overlapping windows of whole sentences that together hold all of the text.
+
+    Args:
+        text: the context.
+        room: tokens that one window may have; at least 8.
+        count_tokens: tokens of a piece of text.
+        language: for the sentence splitter.
+
+    Returns:
+        `[text]` if it fits. A sentence longer than the window is cut between characters.
+    """
+    # A byte is at most one token, so a short text need not be tokenised to know that it fits.
+    if len(text.encode("utf-8")) <= room or count_tokens(text) <= room:
+        return [text]
+    stretches = _stretches(text, room, count_tokens, language)
+    sizes = [count_tokens(stretch) for stretch in stretches]
+    windows = []
+    first = 0
+    while first < len(stretches):
+        last, size = first, 0
+        while last < len(stretches) and size + sizes[last] <= room:
+            size += sizes[last]
+            last += 1
+        last = max(last, first + 1)
+        # Pieces tokenised together can need a token more than apart.
+        while last > first + 1 and count_tokens("".join(stretches[first:last])) > room:
+            last -= 1
+        windows.append("".join(stretches[first:last]))
+        if last == len(stretches):
+            break
+        overlap, back = 0, last
+        while back > first + 1 and overlap + sizes[back - 1] <= room * _OVERLAP:
+            back -= 1
+            overlap += sizes[back]
+        first = back
+    return windows
+
+
+def _stretches(text: str, room: int, count_tokens: Callable[[str], int], language: str) -> list[str]:
+    """The text in sentences, each with what follows it up to the next, none longer than the room."""
+    spans = split_sentences(text, language)
+    starts = [0, *(span.start for span in spans[1:]), len(text)]
+    found = []
+    for start, end in itertools.pairwise(starts):
+        stretch = text[start:end]
+        while count_tokens(stretch) > room:
+            fits = _longest_prefix(stretch, room, count_tokens)
+            found.append(stretch[:fits])
+            stretch = stretch[fits:]
+        if stretch:
+            found.append(stretch)
+    return found
+
+
+def _longest_prefix(text: str, room: int, count_tokens: Callable[[str], int]) -> int:
+    """Characters of the longest beginning that fits, at least 1; cut at white space if there is some."""
+    low, high = 1, min(len(text), room * 16)
+    while low < high:
+        middle = (low + high + 1) // 2
+        if count_tokens(text[:middle]) <= room:
+            low = middle
+        else:
+            high = middle - 1
+    space = max(text.rfind(mark, low // 2, low) for mark in " \n\t")
+    return space + 1 if space > 0 and low < len(text) else low
+
+
+def cut_trace(blocks: Sequence[str], room: int, *, count_tokens: Callable[[str], int]) -> tuple[str, int]:
+    """A trace as one text of at most `room` tokens: the first block, then the last ones that fit.
+
+    Returns:
+        The text and the number of tokens left out (0 when all fits). What is left out is marked.
+    """
+    text = "\n".join(blocks)
+    if len(text.encode("utf-8")) <= room:
+        return text, 0
+    total = count_tokens(text)
+    if total <= room:
+        return text, 0
+    marker = "[...]"
+    first = blocks[0]
+    if count_tokens(first) > room // 2:
+        first = first[: _longest_prefix(first, room // 2, count_tokens)]
+    kept: list[str] = []
+    for block in reversed(blocks[1:]):
+        candidate = "\n".join([first, marker, block, *kept])
+        if count_tokens(candidate) > room:
+            left = room - count_tokens("\n".join([first, marker, *kept, ""])) - 2
+            if not kept and left > 8:
+                kept = [block[: _longest_prefix(block, left, count_tokens)]]
+            break
+        kept.insert(0, block)
+    text = "\n".join([first, marker, *kept])
+    return text, max(1, total - count_tokens(text))

@@ -1,0 +1,247 @@
+"""Gate rules: what is read, what is refused, and that comparisons are exact."""
+
+from __future__ import annotations
+
+import contextlib
+from fractions import Fraction
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from anvil_local.errors import UsageError
+from anvil_local.gates import AGGREGATES, COMPARISONS, TARGETS, check_gates, parse_gate, show_apart
+from anvil_local.records import GateOutcome, Reason, SampleResult
+from anvil_local.scoring import summarize
+
+
+def sample(supported: int, scored: int, unscored: int = 0, metric: str = "faithfulness") -> SampleResult:
+    return SampleResult(
+        sample_id="1",
+        source="a:1",
+        metric=metric,
+        score=supported / scored if scored else None,
+        reason=None if scored else Reason.NO_STATEMENTS,
+        supported=supported,
+        scored=scored,
+        unscored=unscored,
+    )
+
+
+def check(rule: str, *results: SampleResult, max_unscored: float = 0.05) -> GateOutcome:
+    (outcome,) = check_gates([parse_gate(rule)], results, max_unscored=max_unscored)
+    return outcome
+
+
+@pytest.mark.parametrize(
+    ("text", "name", "comparison", "threshold"),
+    [
+        ("faithfulness>=0.8", "faithfulness.mean", ">=", Fraction(4, 5)),
+        ("  faithfulness.pooled  >  80% ", "faithfulness.pooled", ">", Fraction(4, 5)),
+        ("faithfulness.lowest == 1", "faithfulness.lowest", "==", Fraction(1)),
+        ("faithfulness.unscored<=2.5 %", "faithfulness.unscored", "<=", Fraction(1, 40)),
+        ("goal >= .5", "goal.mean", ">=", Fraction(1, 2)),
+        ("goal_with_reference<1.0", "goal_with_reference.mean", "<", Fraction(1)),
+    ],
+)
+def test_a_rule_is_read(text: str, name: str, comparison: str, threshold: Fraction) -> None:
+    gate = parse_gate(text)
+    assert (gate.name, gate.comparison, gate.threshold) == (name, comparison, threshold)
+    assert gate.rule == text.strip()
+
+
+@pytest.mark.parametrize(
+    ("text", "message", "hint"),
+    [
+        ("", "cannot read", "METRIC"),
+        ("faithfulness", "cannot read", "unquoted >"),
+        ("faithfulness >=", "cannot read", "METRIC"),
+        (">= 0.8", "cannot read", "METRIC"),
+        ("0.8 <= faithfulness", "unknown metric '0'", "known: faithfulness"),
+        ("faithfullness >= 0.8", "unknown metric 'faithfullness'", "did you mean faithfulness?"),
+        ("Faithfulness >= 0.8", "unknown metric 'Faithfulness'", "did you mean faithfulness?"),
+        ("goal_with_refrence >= 0.8", "unknown metric", "did you mean goal_with_reference?"),
+        ("faithfulness.poled >= 0.8", "unknown aggregate 'poled'", "did you mean pooled?"),
+        ("faithfulness. >= 0.8", "unknown aggregate ''", "known: lowest, mean"),
+        ("faithfulness.mean.low >= 0.8", "unknown aggregate 'mean.low'", "did you mean mean?"),
+        ("faithfulness => 0.8", "unknown comparison '=>'", "did you mean >=?"),
+        ("faithfulness = 0.8", "unknown comparison '='", "did you mean ==?"),
+        ("faithfulness ≥ 0.8", "unknown comparison '≥'", "did you mean >=?"),
+        ("faithfulness != 0.8", "unknown comparison '!='", "known: >= >"),
+        ("faithfulness >= high", "cannot read the number 'high'", "0.8 or 80%"),
+        ("faithfulness >= 0,8", "cannot read the number", "0.8"),
+        ("faithfulness >= nan", "cannot read the number", "0.8 or 80%"),
+        ("faithfulness >= 1e-1", "cannot read the number", "0.8 or 80%"),
+        ("faithfulness >= ٠.٨", "cannot read the number", "0.8 or 80%"),
+        ("faithfulness >= -0.1", "cannot read the number", "between 0 and 1"),
+        ("faithfulness >= 0.8 and 1", "cannot read the number", "0.8 or 80%"),
+        ("faithfulness >= 80", "above 1", "did you mean 80%?"),
+        ("faithfulness >= 120%", "above 1", "between 0 and 1"),
+        ("faithfulness >= 0", "can never fail", "leave the rule out"),
+        ("faithfulness <= 100%", "can never fail", "leave the rule out"),
+        ("faithfulness > 1", "can never pass", "did you mean >="),
+        ("faithfulness < 0.0", "can never pass", "did you mean <="),
+    ],
+)
+def test_a_bad_rule_is_refused_with_a_hint(text: str, message: str, hint: str) -> None:
+    with pytest.raises(UsageError) as caught:
+        parse_gate(text)
+    assert message in caught.value.message
+    assert hint in str(caught.value.hint)
+    assert caught.value.value == text
+
+
+@given(st.text(max_size=30))
+def test_any_text_is_a_rule_or_a_usage_error(text: str) -> None:
+    with contextlib.suppress(UsageError):
+        assert parse_gate(text).rule == text.strip()
+
+
+@given(
+    st.sampled_from(sorted(TARGETS)),
+    st.sampled_from(sorted(AGGREGATES)),
+    st.sampled_from(sorted(COMPARISONS)),
+    st.decimals("0.01", "0.99", places=4),
+    st.text(" ", max_size=2),
+)
+def test_every_rule_of_the_grammar_is_read(
+    metric: str, aggregate: str, comparison: str, number: object, space: str
+) -> None:
+    gate = parse_gate(f"{metric}.{aggregate}{space}{comparison}{space}{number}")
+    assert (gate.name, gate.comparison) == (f"{metric}.{aggregate}", comparison)
+    assert gate.threshold == Fraction(str(number))
+
+
+@pytest.mark.parametrize(("rule", "passed"), [(">= 0.8", True), ("> 0.8", False), ("== 80%", True)])
+def test_four_of_five_is_exactly_four_fifths(rule: str, passed: bool) -> None:
+    assert check(f"faithfulness {rule}", sample(4, 5)).passed is passed
+
+
+def test_a_mean_that_floats_would_miss_by_a_bit_meets_its_threshold() -> None:
+    results = [sample(supported, 10) for supported in (3, 10, 10, 8, 9)]
+    # 0.7999999999999999
+    assert sum([0.3, 1.0, 1.0, 0.8, 0.9]) / 5 < 0.8
+    assert check("faithfulness >= 0.8", *results).passed
+
+
+@given(st.lists(st.integers(0, 20), min_size=1, max_size=30))
+def test_the_true_mean_passes_and_a_hair_more_fails(counts: list[int]) -> None:
+    results = [sample(count, 20) for count in counts]
+    true_mean = Fraction(sum(counts), 20 * len(counts))
+    outcome = check("faithfulness >= 0.5", *results)
+    assert outcome.passed is (true_mean >= Fraction(1, 2))
+    assert outcome.value == float(true_mean) == summarize(results)[0].mean
+
+
+def test_each_aggregate_is_its_own_number() -> None:
+    results = (sample(1, 2), sample(6, 6), *[sample(1, 1)] * 2, sample(0, 0))
+    values = {
+        aggregate: check(f"faithfulness.{aggregate} >= 0.01", *results, max_unscored=0.5).value
+        for aggregate in AGGREGATES
+    }
+    assert values == {"mean": 0.875, "pooled": 0.9, "lowest": 0.5, "unscored": 0.2}
+
+
+def test_the_message_names_value_threshold_and_counts() -> None:
+    outcome = check("faithfulness >= 0.8", sample(3, 4), sample(2, 4, 1), max_unscored=0.2)
+    assert outcome.message == (
+        "faithfulness.mean 0.62 >= 0.80: FAIL (2 samples, 5 of 8 statements supported, 1 statement undecided)"
+    )
+    assert outcome.rule == "faithfulness >= 0.8"
+
+
+def test_the_message_never_shows_two_equal_numbers_that_differ() -> None:
+    outcome = check("faithfulness.pooled >= 0.8", sample(7999, 10000))
+    assert outcome.message.startswith("faithfulness.pooled 0.7999 >= 0.80: FAIL")
+    outcome = check("faithfulness.lowest == 1", sample(999999, 1000000))
+    assert outcome.message.startswith("faithfulness.lowest 0.999999 == 1.00: FAIL")
+
+
+@given(st.fractions(0, 1, max_denominator=10**6), st.decimals(0, 1, places=3))
+def test_shown_numbers_compare_as_the_true_ones(value: Fraction, written: object) -> None:
+    threshold = Fraction(str(written))
+    shown, reference = map(Fraction, show_apart(value, threshold))
+    assert reference == threshold
+    assert (shown > reference, shown < reference) == (value > threshold, value < threshold)
+
+
+def test_too_many_unscored_samples_fail_a_gate_by_themselves() -> None:
+    results = [sample(1, 1)] * 9 + [sample(0, 0)]
+    outcome = check("faithfulness >= 0.8", *results)
+    assert not outcome.passed
+    assert outcome.value == 1
+    assert outcome.message == (
+        "faithfulness.mean 1.00 >= 0.80: FAIL (10 samples, 9 of 9 statements supported, "
+        "1 sample unscored: no_statements 1); 1 of 10 samples unscored is 0.10, above the limit 0.05"
+    )
+
+
+def test_an_unscored_share_at_the_limit_is_within_it() -> None:
+    results = [sample(1, 1)] * 19 + [sample(0, 0)]
+    assert check("faithfulness >= 0.8", *results).passed
+
+
+def test_undecided_statements_count_against_the_limit_too() -> None:
+    # Every sample has a score, yet three of four statements were never decided.
+    outcome = check("faithfulness >= 0.8", *[sample(1, 1, unscored=3)] * 5)
+    assert not outcome.passed
+    assert "15 of 20 verdicts unscored is 0.75, above the limit 0.05" in outcome.message
+
+
+def test_an_undecided_goal_is_complained_about_once() -> None:
+    undecided = sample(0, 0, unscored=1, metric="goal_with_reference")
+    outcome = check("goal >= 0.5", undecided, sample(1, 1, metric="goal_with_reference"))
+    assert outcome.message.count("above the limit") == 1
+
+
+def test_a_rule_on_unscored_sets_its_own_limit() -> None:
+    results = [sample(1, 1)] * 8 + [sample(0, 0)] * 2
+    assert check("faithfulness.unscored <= 0.2", *results).passed
+    assert not check("faithfulness.unscored < 0.2", *results).passed
+
+
+def test_a_metric_with_nothing_scored_fails_and_says_so() -> None:
+    outcome = check("faithfulness < 0.5", sample(0, 0), max_unscored=1)
+    assert (outcome.passed, outcome.value) == (False, None)
+    assert outcome.message == (
+        "faithfulness.mean none < 0.50: FAIL (1 sample, nothing scored, 1 sample unscored: no_statements 1)"
+    )
+
+
+@pytest.mark.parametrize("rule", ["goal >= 0.5", "goal.unscored <= 0.5", "goal.lowest < 0.5"])
+def test_a_metric_that_judged_no_sample_fails(rule: str) -> None:
+    outcome = check(rule, sample(1, 1))
+    assert (outcome.passed, outcome.value) == (False, None)
+    assert "no sample was judged by goal" in outcome.message
+
+
+def test_the_group_goal_stands_for_both_goal_metrics() -> None:
+    results = [
+        sample(1, 1, metric="goal_with_reference"),
+        sample(0, 1, metric="goal_without_reference"),
+        sample(1, 1, metric="goal_without_reference"),
+        sample(0, 1),
+    ]
+    assert check("goal >= 0.6", *results).message == (
+        "goal.mean 0.67 >= 0.60: PASS (3 samples, 2 of 3 goals reached)"
+    )
+    assert check("goal_without_reference >= 0.6", *results).value == 0.5
+
+
+def test_without_gates_nothing_fails() -> None:
+    assert check_gates([], [sample(0, 0)]) == ()
+
+
+def test_gates_are_checked_in_their_order() -> None:
+    gates = [parse_gate(rule) for rule in ("faithfulness.lowest > 0.9", "faithfulness > 0.1")]
+    outcomes = check_gates(gates, iter([sample(1, 2)]))
+    assert [(outcome.rule, outcome.passed) for outcome in outcomes] == [
+        ("faithfulness.lowest > 0.9", False),
+        ("faithfulness > 0.1", True),
+    ]
+
+
+@pytest.mark.parametrize("limit", [-0.1, 1.1, float("nan")])
+def test_a_limit_outside_zero_to_one_is_refused(limit: float) -> None:
+    with pytest.raises(UsageError, match="between 0 and 1"):
+        check_gates([], [], max_unscored=limit)
