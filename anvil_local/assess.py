@@ -110,6 +110,9 @@ def judge_prepared(prepared: Prepared, judge: Judge) -> SampleResult:
     )
     if metric.kind == "statements":
         return _judge_statements(prepared, result, judge)
+    if prepared.failure is not None and metric.desired == "user_goal":
+        # What was wanted is a part of this metric's question: without it there is nothing to ask.
+        return score_goal(result.model_copy(update={"reason": prepared.failure}))
     return _judge_goal(prepared, result, judge)
 
 
@@ -202,9 +205,10 @@ def _join_contexts(sample: Sample) -> str:
 
 def infer_workflow(messages: Sequence[Message], judge: Judge, options: Options) -> Workflow | None:
     """What the user wanted and how the run ended, as the model sees it; None if it did not finish."""
-    blocks = render_trace(messages, formatter=options.formatter)
     room = judge.room("workflow", {}) - _WORKFLOW_LIMIT
-    trace, _ = cut_trace(blocks, max(1, room), count_tokens=judge.count_tokens)
+    if room < _SMALLEST_ROOM:
+        raise PromptTooLong("the window is too small to read a trace")
+    trace, _ = _flatten(messages, room, "all", judge, options)
     writing = judge.write("workflow", {"trace": trace}, limit=_WORKFLOW_LIMIT)
     found = {}
     for line in writing.text.split("\n"):
@@ -258,13 +262,22 @@ def _ask_goal(
         room = judge.room("goal", {"outcome": desired})
         if room < _SMALLEST_ROOM:
             return Verdict(value=None, reason=Reason.PROMPT_TOO_LONG), 0
-        blocks = render_trace(messages, formatter=options.formatter, view=view)
-        trace, cut = cut_trace(blocks, room, count_tokens=judge.count_tokens)
+        trace, cut = _flatten(messages, room, view, judge, options)
         return judge.ask("goal", {"trace": trace, "outcome": desired}), cut
     except PromptTooLong:
         return Verdict(value=None, reason=Reason.PROMPT_TOO_LONG), 0
     except EngineError:
         return Verdict(value=None, reason=Reason.ENGINE_ERROR), 0
+
+
+def _flatten(
+    messages: Sequence[Message], room: int, view: View, judge: Judge, options: Options
+) -> tuple[str, int]:
+    """A view of the trace as text that fits, and the tokens left out: never the user's first words."""
+    blocks = render_trace(messages, formatter=options.formatter, view=view)
+    first = next((n for n, message in enumerate(messages) if message.role is Role.HUMAN), 0)
+    upto = render_trace(messages[: first + 1], formatter=options.formatter, view=view)
+    return cut_trace(blocks, room, count_tokens=judge.count_tokens, goal=max(0, len(upto) - 1))
 
 
 def _messages(sample: Sample) -> tuple[Message, ...]:

@@ -13,7 +13,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Literal
 
-from pydantic import Field, ValidationError
+from pydantic import Field, ValidationError, field_validator
 
 from anvil_local.errors import UsageError
 from anvil_local.records import Record
@@ -24,8 +24,8 @@ __all__ = ["VARIABLES", "Config", "load_config"]
 class Config(Record):
     """What can be set outside the command line. None means the built-in default."""
 
-    model: str | None = None
-    """A name in the model registry, or the path of a GGUF file."""
+    model: tuple[str, ...] = ()
+    """Names in the model registry or paths of GGUF files; several vote. The default model without any."""
     models_dir: str | None = None
     """The folder of installed weights."""
     prompts: str | None = None
@@ -54,15 +54,25 @@ class Config(Record):
     """The seed of sampled decomposition; greedy by default."""
     formatter: str | None = None
     """The trace formatter."""
+    cache: bool = True
+    """Whether verdicts are kept and found again."""
+    cache_dir: str | None = None
+    """The folder of the verdict store."""
     skip_bad_rows: bool = False
     """Leave bad rows out instead of refusing the file."""
     output: tuple[str, ...] = ()
     """Report files to write; the suffix is the format."""
 
+    @field_validator("model", mode="before")
+    @classmethod
+    def _one_model(cls, value: Any) -> Any:
+        return (value,) if isinstance(value, str) else value
+
 
 VARIABLES: Mapping[str, str] = {
     "ANVIL_MODEL": "model",
     "ANVIL_MODELS_DIR": "models_dir",
+    "ANVIL_CACHE_DIR": "cache_dir",
     "ANVIL_THREADS": "threads",
     "ANVIL_WINDOW": "window",
     "ANVIL_GPU_LAYERS": "gpu_layers",
@@ -86,7 +96,7 @@ def load_config(
     """
     environment = os.environ if environment is None else environment
     file, values = _read_file(folder or Path.cwd())
-    places = dict.fromkeys(values, str(file) if file else "")
+    places = dict.fromkeys(values, str(file))
     for name in sorted(environment):
         if name in VARIABLES and environment[name] != "":
             values[VARIABLES[name]] = environment[name]
@@ -97,13 +107,17 @@ def load_config(
         if value is not None and value != ():
             values[name] = value
             places[name] = f"--{name.replace('_', '-')}"
+    return _check(values, places)
+
+
+def _check(values: Mapping[str, Any], places: Mapping[str, str], *, strict: bool = False) -> Config:
     try:
-        return Config.model_validate(values)
+        return Config.model_validate(values, strict=strict)
     except ValidationError as error:
         first = error.errors(include_url=False)[0]
-        key = str(first["loc"][0])
+        path = ".".join(map(str, first["loc"]))
         raise UsageError(
-            f"{'.'.join(map(str, first['loc']))}: {first['msg']}", where=places.get(key), value=first["input"]
+            f"{path}: {first['msg']}", where=places.get(str(first["loc"][0])), value=first["input"]
         ) from error
 
 
@@ -112,22 +126,28 @@ _NOT_OURS = frozenset({"ANVIL_BUILD", "ANVIL_WHEELS"})
 
 
 def _read_file(folder: Path) -> tuple[Path | None, dict[str, Any]]:
+    folder = folder.absolute()
     for parent in (folder, *folder.parents):
         for name in ("anvil.toml", "pyproject.toml"):
             path = parent / name
             if not path.is_file():
                 continue
-            table = _parse(path)
+            table: Any = _parse(path)
             if name == "pyproject.toml":
-                table = table.get("tool", {}).get("anvil")
+                tools = table.get("tool", {})
+                table = tools.get("anvil") if isinstance(tools, dict) else None
                 if table is None:
                     continue
+                if not isinstance(table, dict):
+                    raise UsageError("tool.anvil must be a table", where=str(path), value=table)
             for key in table:
                 if key not in Config.model_fields:
-                    raise UsageError(
-                        "unknown key", where=str(path), value=key, hint=_suggest(key, Config.model_fields)
-                    )
-            return path, dict(table)
+                    hint = _suggest(key, Config.model_fields)
+                    raise UsageError("unknown key", where=str(path), value=key, hint=hint)
+            values = {key: tuple(value) if isinstance(value, list) else value for key, value in table.items()}
+            # TOML has types, so `threads = "4"` and `adapter = 1` are mistakes; variables are all text.
+            _check(values, dict.fromkeys(values, str(path)), strict=True)
+            return path, values
     return None, {}
 
 

@@ -8,8 +8,10 @@ sentence whose words the statements do not cover stands for itself, so no claim 
 
 from __future__ import annotations
 
+import unicodedata
 from collections.abc import Iterator
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Literal
 
 from anvil_local.errors import EngineError, PromptTooLong
@@ -17,11 +19,15 @@ from anvil_local.judge import Judge
 from anvil_local.language import (
     Language,
     Span,
+    asks,
     content_words,
+    count_listed,
+    count_negations,
     detect_language,
     has_address,
+    is_assent,
     is_polar,
-    is_question,
+    is_simple,
     load_language,
     makes_claim,
     matches,
@@ -33,7 +39,7 @@ from anvil_local.records import Decomposition, DroppedStatement, DropReason, Sta
 Origin = Literal["model", "sentence", "template"]
 
 Mode = Literal["llm", "sentence"]
-"""`llm`: the model writes the statements; `sentence`: the sentences as they are."""
+"""`llm`: the model rewrites every sentence that is not simple; `sentence`: the sentences as they are."""
 
 COVERED = 0.8
 """The share of a sentence's content words that its statements must hold between them."""
@@ -45,6 +51,9 @@ its sentence leans on other words; a sentence that stands alone needs none of th
 FROM_SENTENCE, FROM_SENTENCE_LEANING = 0.6, 0.3
 """The share of a statement's content words that must come from its own sentence, which stands alone or
 leans on other words."""
+
+_NAMES = 4
+"""Words that a statement may put in the place of its sentence's pronouns if it holds all the rest of it."""
 
 _SHORT_ANSWER = 3
 """Words of a response that is judged together with its question."""
@@ -63,9 +72,17 @@ class _Draft:
     without_claim: int = 0
     fallbacks: int = 0
 
+    @cached_property
+    def answer_words(self) -> frozenset[str]:
+        return frozenset(content_words(self.response, self.language))
+
+    @cached_property
+    def question_words(self) -> frozenset[str]:
+        return frozenset(content_words(self.question, self.language))
+
     def keep(self, statement: Statement) -> bool:
         """Add the statement unless the same words are there already."""
-        key = tuple(words(statement.text))
+        key = _key(statement.text)
         if key in self.seen:
             self.drop(statement.text, statement.sentence, DropReason.DUPLICATE)
             return False
@@ -100,18 +117,17 @@ def split_statements(
         Statements in the order of the response. `response[s.start:s.end]` is the sentence that the
         statement `s` comes from.
     """
-    code = language or detect_language(response)
+    code = language or _detect_language(response, question or "")
     draft = _Draft(response, (question or "").strip(), load_language(code))
     spans = split_sentences(response, code)
     for number, span in enumerate(spans):
         sentence = response[span.start : span.end]
-        if not makes_claim(sentence, draft.language) or _names_only(draft, spans, sentence):
+        text = _with_question(draft, spans, sentence)
+        if text is not None:
+            draft.keep(_statement(text, span, number, "template"))
+        elif not makes_claim(sentence, draft.language) or _names_only(draft, spans, sentence):
             draft.without_claim += 1
-            continue
-        short = _with_question(draft, spans, sentence)
-        if short is not None:
-            draft.keep(_statement(short, span, number, "template"))
-        elif mode == "sentence" or judge is None:
+        elif mode == "sentence" or judge is None or is_simple(sentence, draft.language):
             draft.keep(_statement(sentence, span, number, "sentence"))
         else:
             _write_statements(draft, spans, number, judge, seed)
@@ -124,9 +140,29 @@ def split_statements(
     )
 
 
+def _detect_language(response: str, question: str) -> str:
+    """The response's language; a short one ("1967") is in the language of its question."""
+    code = detect_language(response)
+    undecided = code == "en" and len(words(response)) <= _SHORT_ANSWER
+    return detect_language(f"{question} {response}") if undecided else code
+
+
 def _statement(text: str, span: Span, number: int, origin: Origin) -> Statement:
     return Statement(
         text=" ".join(text.split()), start=span.start, end=span.end, sentence=number, origin=origin
+    )
+
+
+def _key(text: str) -> tuple[str, ...]:
+    """What makes two statements the same: words, and the marks that carry meaning (5 % is not 5 °)."""
+    return (
+        *words(text),
+        "",
+        *(
+            mark
+            for mark in text
+            if unicodedata.category(mark) in ("Sm", "Sc", "So", "Sk") or mark in "%‰°#&@*/\\"
+        ),
     )
 
 
@@ -137,16 +173,19 @@ def _with_question(draft: _Draft, spans: list[Span], sentence: str) -> str | Non
     """
     if not draft.question:
         return None
-    bare = len(spans) == 1 and is_question(draft.question) and len(words(sentence)) <= _SHORT_ANSWER
-    if not (bare or is_polar(sentence, draft.language)):
-        return None
+    if not is_polar(sentence, draft.language):
+        if len(spans) != 1 or not asks(draft.question, draft.language):
+            return None
+        short = len(words(sentence)) <= _SHORT_ANSWER and makes_claim(sentence, draft.language)
+        if not (short or is_assent(sentence, draft.language)):
+            return None
     question = " ".join(draft.question.split())
     return draft.language.short.format(question=question, answer=" ".join(sentence.split()))
 
 
 def _names_only(draft: _Draft, spans: list[Span], sentence: str) -> bool:
     """A bare name or number that answers no question says nothing that could be true or false."""
-    if len(spans) != 1 or is_question(draft.question) or is_polar(sentence, draft.language):
+    if len(spans) != 1 or asks(draft.question, draft.language) or is_polar(sentence, draft.language):
         return False
     tokens = sentence.split()
     return (
@@ -165,7 +204,8 @@ def _write_statements(draft: _Draft, spans: list[Span], number: int, judge: Judg
         lines, claimless = _ask(draft, spans, number, judge, seed)
     except EngineError:  # the sentence can still be judged as it stands
         lines, claimless = [], False
-    if claimless and has_address(sentence, draft.language):
+    # The model's word is not enough: what it calls claimless must at least look like talk.
+    if claimless and has_address(sentence, draft.language) and not any(map(str.isdigit, sentence)):
         draft.without_claim += 1
         return
     written = []
@@ -175,12 +215,15 @@ def _write_statements(draft: _Draft, spans: list[Span], number: int, judge: Judg
             written.append(text)
         else:
             draft.drop(text, number, reason)
-    if _covers(written, sentence, draft.language):
+    missing = _missing(written, sentence, draft.language)
+    if missing is None:
+        for text in written:
+            draft.drop(text, number, DropReason.INCOMPLETE)
+    else:
         kept = [draft.keep(_statement(text, span, number, "model")) for text in written]
-        if any(kept) or written:
+        # A model that repeats an earlier statement in place of a sentence with more to say loses a claim.
+        if any(kept) or not missing or _key(sentence) in draft.seen:
             return
-    for text in written:
-        draft.drop(text, number, DropReason.INCOMPLETE)
     draft.fallbacks += 1
     draft.keep(_statement(sentence, span, number, "sentence"))
 
@@ -203,7 +246,7 @@ def _ask(
     *whole, rest = writing.text.split("\n")
     lines = [(line.removeprefix("- ").strip(), True) for line in whole]
     if rest:
-        lines.append((rest.removeprefix("- ").strip(), False))
+        lines.append((rest.removeprefix("- ").strip(), writing.complete))
     return lines, False
 
 
@@ -236,37 +279,76 @@ def _growing(number: int, count: int) -> Iterator[tuple[int, int]]:
 
 def _fault(draft: _Draft, text: str, sentence: str) -> DropReason | None:
     """Why the statement does not say what the sentence says, if so."""
-    claimed = content_words(text, draft.language)
+    claimed = dict.fromkeys(content_words(text, draft.language))
     if not claimed:
         return DropReason.EMPTY if not words(text) else DropReason.FOREIGN
-    answer = frozenset(content_words(draft.response, draft.language))
-    question = frozenset(content_words(draft.question, draft.language))
+    answer, question = draft.answer_words, draft.question_words
     here = frozenset(content_words(sentence, draft.language))
     if any(not matches(word, answer | question) for word in claimed):
         return DropReason.FOREIGN
     leans = _leans(sentence, draft.language)
+    if count_negations(text, draft.language) and not (
+        _negations(sentence, draft.language) or _denies(sentence, draft.language)
+    ):
+        return DropReason.FOREIGN
+    if _denies(sentence, draft.language) and all(matches(word, question) for word in claimed):
+        return DropReason.COPIES_QUESTION
     from_answer = sum(matches(word, answer) for word in claimed)
     if from_answer < len(claimed) * (FROM_ANSWER if leans else 1):
         return DropReason.COPIES_QUESTION
-    from_here = sum(matches(word, here) for word in claimed)
-    if from_here < len(claimed) * (FROM_SENTENCE_LEANING if leans else FROM_SENTENCE):
-        return DropReason.ELSEWHERE
-    return None
+    extra = [word for word in claimed if not matches(word, here)]
+    from_here = len(claimed) - len(extra)
+    if leans:
+        names_it = len(extra) <= _NAMES and all(matches(word, frozenset(claimed)) for word in here)
+        elsewhere = from_here < len(claimed) * FROM_SENTENCE_LEANING and not names_it
+    else:
+        elsewhere = from_here < len(claimed) * FROM_SENTENCE or any(word[-1].isdigit() for word in extra)
+    return DropReason.ELSEWHERE if elsewhere else None
 
 
 def _leans(sentence: str, language: Language) -> bool:
     """Whether the sentence needs other words to stand alone: it has a pronoun, or says yes or no."""
     tokens = words(sentence)
-    return any(token in language.pronouns for token in tokens) or tokens[0] in language.polar
+    return count_listed(sentence, language.pronouns, language) > 0 or (
+        bool(tokens) and tokens[0] in language.polar
+    )
 
 
-def _covers(statements: list[str], sentence: str, language: Language) -> bool:
-    """Whether the statements together hold the sentence's content words, numbers above all."""
+def _denies(sentence: str, language: Language) -> bool:
+    """Whether the sentence begins with a no, so that its question's words are not its own."""
+    if language.spaced:
+        return words(sentence)[:1] != [] and words(sentence)[0] in language.denial
+    return any(sentence.startswith(word) for word in language.denial)
+
+
+def _negations(sentence: str, language: Language) -> int:
+    """Negations of the sentence, without the no that it begins with."""
+    first = words(sentence)[:1]
+    leading = bool(first) and first[0] in language.denial & language.negation
+    return count_negations(sentence, language) - leading
+
+
+def _missing(statements: list[str], sentence: str, language: Language) -> list[str] | None:
+    """The content words of the sentence that the statements leave out; None if that is too much.
+
+    Numbers, names and negations may not be left out. Statements that leave out some words and bring others
+    may have put another sentence's words in their place: that is too much as well.
+    """
     if not statements:
-        return False
+        return None
     wanted = content_words(sentence, language)
-    held = frozenset(word for text in statements for word in content_words(text, language))
-    missing = [word for word in wanted if not matches(word, held)]
-    if any(word[0].isdigit() for word in missing):
-        return False
-    return len(missing) <= (1 - COVERED) * len(wanted)
+    held = [word for text in statements for word in content_words(text, language)]
+    missing = [word for word in wanted if not matches(word, frozenset(held))]
+    names = _names(sentence)
+    if any(word[-1].isdigit() or word in names for word in missing):
+        return None
+    if sum(count_negations(text, language) for text in statements) < _negations(sentence, language):
+        return None
+    swapped = missing and any(not matches(word, frozenset(wanted)) for word in held)
+    return None if swapped or len(missing) > (1 - COVERED) * len(wanted) else missing
+
+
+def _names(sentence: str) -> frozenset[str]:
+    """The words with a capital letter, but for the first."""
+    _, _, rest = sentence.partition(" ")
+    return frozenset(word for token in rest.split() if token != token.lower() for word in words(token))

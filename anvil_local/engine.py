@@ -120,11 +120,13 @@ class Engine:
         with _log.watch() as lines:
             self._model = llama.llama_model_load_from_file(os.fsencode(self.path), params)
         if not self._model:
+            cause = _cause(lines)
+            if "unknown model architecture" in cause:
+                hint = "this llama-cpp-python is too old for the model: install a newer one"
+            else:
+                hint = "compare the file's checksum with the publisher's"
             raise ModelFileInvalid(
-                f"llama.cpp cannot load this file: {_cause(lines)}",
-                where=str(self.path),
-                hint="compare its checksum with the publisher's; "
-                "`anvil-local models verify NAME` does it for registered models",
+                f"llama.cpp cannot load this file: {cause}", where=str(self.path), hint=hint
             )
         if not llama.llama_model_has_decoder(self._model):
             raise ModelFileInvalid(

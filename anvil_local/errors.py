@@ -10,8 +10,8 @@
     │   └── AdapterInvalid      an adapter of another model or another prompt
     ├── NothingToJudge          no rows, or no metric fits any row              exit 5
     ├── GrammarError            a grammar that the model's vocabulary cannot spell   exit 3
-    └── EngineError             llama.cpp failed while judging                  exit 3
-        ├── OutOfMemory         the model or its window does not fit into memory
+    ├── OutOfMemory             the model or its window does not fit            exit 3
+    └── EngineError             llama.cpp failed on one question                exit 3
         └── PromptTooLong       a prompt that does not fit into the window
 
 A message says what is wrong; `where`, `value` and `hint` are kept apart so that every
@@ -141,12 +141,12 @@ class GrammarError(AnvilError):
     """The grammar has no path through the model's vocabulary."""
 
 
+class OutOfMemory(AnvilError):
+    """The model or its window does not fit into memory. Ends the run: no question could be asked."""
+
+
 class EngineError(AnvilError):
-    """llama.cpp failed while it was judging."""
-
-
-class OutOfMemory(EngineError):
-    """The model or its window does not fit into memory."""
+    """llama.cpp failed on one question. A run goes on without it and counts it as unscored."""
 
 
 class PromptTooLong(EngineError):

@@ -67,6 +67,14 @@ class Judge(Protocol):
         """Tokens left in the window for the fields that are not given."""
         ...
 
+    def threshold_of(self, task: str) -> float:
+        """The margin above which a verdict is 1."""
+        ...
+
+    def close(self) -> None:
+        """Free what the judge holds; it can be asked again."""
+        ...
+
 
 class GgufJudge:
     """A judge that asks a local GGUF model.
@@ -93,6 +101,7 @@ class GgufJudge:
         self._gpu_layers = gpu_layers
         self._threshold = threshold
         self._engine: Engine | None = None
+        self._turns: dict[str | None, tuple[Tokens, Tokens]] = {}
         self._choices: dict[tuple[str, str], tuple[tuple[int, ...], ...]] = {}
 
     @classmethod
@@ -132,7 +141,7 @@ class GgufJudge:
         if self._engine is not None:
             self._engine.close()
             self._engine = None
-            for name in ("_pieces", "_grammar", "_chat"):
+            for name in ("_pieces", "_grammar"):
                 self.__dict__.pop(name, None)
 
     def __enter__(self) -> Self:
@@ -192,8 +201,9 @@ class GgufJudge:
 
     def room(self, task: str, fields: Mapping[str, str]) -> int:
         """See `Judge.room`."""
-        taken = sum(map(len, self._segments(self._prompt(task), fields)))
-        return self.engine.window - taken
+        prompt = self._prompt(task)
+        left = self.engine.window - sum(map(len, self._segments(prompt, fields)))
+        return left if prompt.room is None else min(left, prompt.room)
 
     def threshold_of(self, task: str) -> float:
         """The margin above which a verdict is 1: given by the user, or measured with the adapter, or 0."""
@@ -223,11 +233,16 @@ class GgufJudge:
                 skill: self.model.entry.adapters[skill].sha256 for skill in sorted(self._adapter_paths)
             },
             "prompts": {
-                task: {"id": prompt.id, "sha256": _digest([prompt.segments, prompt.labels, prompt.wrap])}
+                task: {
+                    "id": prompt.id,
+                    "sha256": digest(
+                        [prompt.segments, prompt.labels, prompt.wrap, prompt.system, prompt.room]
+                    ),
+                }
                 for task, prompt in prompts.items()
             },
             "thresholds": {task: self.threshold_of(task) for task in ("support", "goal")},
-            "grammar": {name: _digest(pattern) for name, pattern in sorted(PATTERNS.items())},
+            "grammar": {name: digest(pattern) for name, pattern in sorted(PATTERNS.items())},
             "decode": {
                 "path": DECODE_PATH,
                 "chunk": CHUNK,
@@ -237,7 +252,7 @@ class GgufJudge:
             },
             "build": build_info() | {"outlines_core": version("outlines_core")},
         }
-        return Fingerprint(digest=_digest(parts), parts=parts)
+        return Fingerprint(digest=digest(parts), parts=parts)
 
     # Inner parts
 
@@ -289,8 +304,8 @@ class GgufJudge:
 
         return Grammar(self._pieces, self.engine.end_token)
 
-    @cached_property
-    def _chat(self) -> tuple[str, str]:
+    def _chat(self, system: str | None) -> tuple[Tokens, Tokens]:
+        """What the model's chat template puts before and after the user's turn."""
         from anvil_local.prompts.templates import split_chat_template
 
         engine = self.engine
@@ -301,8 +316,16 @@ class GgufJudge:
                 value=self._profile,
                 hint="choose --prompts plain",
             )
-        bos = engine.text_of(engine.bos_token) if engine.bos_token is not None else ""
-        return split_chat_template(engine.info.chat_template, bos=bos, eos=engine.text_of(engine.end_token))
+        if system not in self._turns:
+            bos = engine.text_of(engine.bos_token) if engine.bos_token is not None else ""
+            before, after = split_chat_template(
+                engine.info.chat_template, system=system, bos=bos, eos=engine.text_of(engine.end_token)
+            )
+            self._turns[system] = (
+                engine.tokenize(before, control=True),
+                engine.tokenize(after, control=True),
+            )
+        return self._turns[system]
 
     def _choices_of(self, labels: tuple[str, str]) -> tuple[tuple[int, ...], ...]:
         if labels not in self._choices:
@@ -318,7 +341,7 @@ class GgufJudge:
         engine = self.engine
         segments = [self._tokens(segment) for segment in prompt.render(fields)]
         if prompt.wrap == "chat":
-            before, after = (engine.tokenize(text, control=True) for text in self._chat)
+            before, after = self._chat(prompt.system)
             segments[0] = before + segments[0]
             segments[-1] += after
         lead = engine.leading_tokens
@@ -390,7 +413,7 @@ def _sampler(seed: int, prompt: str, fields: Mapping[str, str]) -> Callable[[Log
     """Draws by the model's own probabilities; the stream depends on the seed and the question alone."""
     import numpy as np
 
-    entropy = int(_digest([seed, prompt, dict(fields)])[:32], 16)
+    entropy = int(digest([seed, prompt, dict(fields)])[:32], 16)
     random = np.random.Generator(np.random.PCG64(entropy))
 
     def sample(logits: Logits, walk: Walk, engine: Engine) -> int:
@@ -402,7 +425,8 @@ def _sampler(seed: int, prompt: str, fields: Mapping[str, str]) -> Callable[[Log
     return sample
 
 
-def _digest(value: Any) -> str:
+def digest(value: Any) -> str:
+    """The sha256 of a JSON value, as hexadecimal digits."""
     text = json.dumps(value, sort_keys=True, ensure_ascii=True, separators=(",", ":"))
     return hashlib.sha256(text.encode("ascii")).hexdigest()
 
@@ -447,7 +471,7 @@ class FakeJudge:
     def fingerprint(self) -> Fingerprint:
         """Says that it is a fake."""
         parts = {"model": {"name": "fake"}}
-        return Fingerprint(digest=_digest(parts), parts=parts)
+        return Fingerprint(digest=digest(parts), parts=parts)
 
     def ask(self, task: str, fields: Mapping[str, str]) -> Verdict:
         """See `Judge.ask`."""
@@ -483,3 +507,10 @@ class FakeJudge:
     def room(self, task: str, fields: Mapping[str, str]) -> int:
         """The window less the words of the given fields."""
         return self._window - sum(self.count_tokens(text) for text in fields.values())
+
+    def threshold_of(self, task: str) -> float:
+        """Always 0."""
+        return 0.0
+
+    def close(self) -> None:
+        """Nothing to free."""

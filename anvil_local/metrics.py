@@ -58,10 +58,13 @@ GROUPS = {"goal": ("goal_with_reference", "goal_without_reference")}
 
 @dataclass(frozen=True)
 class Choice:
-    """A metric to run, and whether the user named it."""
+    """A metric to run, and what the user said to have it."""
 
     metric: Metric
     named: bool
+    """Whether the user named this very metric."""
+    asked: str | None = None
+    """The name that the user gave, of the metric or of its group; None when nothing was named."""
 
     def fits(self, sample: Sample) -> bool:
         """Whether this sample is to be judged by it."""
@@ -70,26 +73,29 @@ class Choice:
         return self.named or not any(_has(sample, field) for field in self.metric.unless)
 
 
-def choose_metrics(names: Iterable[str] | None) -> tuple[Choice, ...]:
+def choose_metrics(names: str | Iterable[str] | None) -> tuple[Choice, ...]:
     """The metrics for these names (or groups); all of them when None.
 
     Raises:
-        UsageError: an unknown name.
+        UsageError: an unknown name, or none at all.
     """
+    names = [names] if isinstance(names, str) else names
     if names is None:
         return tuple(Choice(metric, named=False) for metric in METRICS.values())
     chosen: dict[str, Choice] = {}
     for name in names:
         if name in GROUPS:
             for member in GROUPS[name]:
-                chosen.setdefault(member, Choice(METRICS[member], named=False))
+                chosen.setdefault(member, Choice(METRICS[member], named=False, asked=name))
         elif name in METRICS:
-            chosen[name] = Choice(METRICS[name], named=True)
+            chosen[name] = Choice(METRICS[name], named=True, asked=name)
         else:
             known = [*METRICS, *GROUPS]
             close = difflib.get_close_matches(name, known, 1)
             hint = f"did you mean {close[0]!r}?" if close else "known: " + ", ".join(known)
             raise UsageError("no such metric", value=name, hint=hint)
+    if not chosen:
+        raise UsageError("no metric is chosen", hint="known: " + ", ".join([*METRICS, *GROUPS]))
     return tuple(chosen.values())
 
 

@@ -163,6 +163,19 @@ class Reason(StrEnum):
     """The agent said nothing, so nothing was claimed."""
 
 
+class Vote(Record):
+    """What one of several judges said."""
+
+    judge: str
+    """The short fingerprint of the judge."""
+    value: Literal[0, 1] | None
+    """Its verdict."""
+    margin: float | None
+    """Its logit(1) - logit(0), in nats."""
+    mass: float | None
+    """Its p(0) + p(1) before the constraint."""
+
+
 class Verdict(Record):
     """One answer of the judge to one question.
 
@@ -183,6 +196,8 @@ class Verdict(Record):
     """How many windows the context was cut into."""
     window: int | None = None
     """The window, from 0, with the largest margin, which decided; None without a model."""
+    votes: tuple[Vote, ...] = ()
+    """Each judge's answer when several vote."""
 
     @property
     def scored(self) -> bool:
@@ -363,3 +378,39 @@ class Report(Record):
     """Rows that were refused and skipped, with `FILE:LINE` and the reason (`--skip-bad-rows`)."""
     results: tuple[SampleResult, ...]
     """Every sample under every metric, in the order of the data."""
+
+    def rows(self) -> list[dict[str, Any]]:
+        """One flat dictionary a sample and metric; metadata keys come as `metadata.KEY`."""
+        return [
+            {
+                "sample_id": result.sample_id,
+                "metric": result.metric,
+                "score": result.score,
+                "reason": str(result.reason) if result.reason else None,
+                "supported": result.supported,
+                "scored": result.scored,
+                "unscored": result.unscored,
+                "flags": " ".join(result.flags),
+                "source": result.source,
+                **{f"metadata.{key}": value for key, value in result.metadata.items()},
+            }
+            for result in self.results
+        ]
+
+    def statement_rows(self) -> list[dict[str, Any]]:
+        """One flat dictionary a judged statement."""
+        return [
+            {
+                "sample_id": result.sample_id,
+                **item.statement.model_dump(mode="json"),
+                **item.verdict.model_dump(mode="json", exclude={"votes"}),
+            }
+            for result in self.results
+            for item in result.statements
+        ]
+
+    def to_pandas(self, *, statements: bool = False) -> Any:
+        """`rows()`, or `statement_rows()`, as a pandas DataFrame. Needs pandas."""
+        import pandas
+
+        return pandas.DataFrame(self.statement_rows() if statements else self.rows())

@@ -13,7 +13,7 @@ from anvil_local.assess import Options, Prepared, judge_prepared, prepare
 from anvil_local.errors import InputError, NothingToJudge, UsageError
 from anvil_local.gates import Gate, check_gates
 from anvil_local.judge import Judge
-from anvil_local.metrics import Choice, choose_metrics, missing_fields
+from anvil_local.metrics import GROUPS, Choice, Metric, choose_metrics, missing_fields
 from anvil_local.records import Report, Sample, SampleResult, Settings
 from anvil_local.samples import as_samples
 from anvil_local.scoring import summarize
@@ -45,12 +45,13 @@ def run_samples(
     """Judge samples; yields results in the order of the data, a group of samples at a time.
 
     Raises:
-        InputError: a sample that no chosen metric fits, when metrics were left to be chosen.
+        InputError: a sample that no metric fits, when metrics were left to be chosen.
         NothingToJudge: no samples.
-        UsageError: a metric that the user named fits no sample.
+        UsageError: a metric that the user named fits no sample. Known only when all samples are judged;
+            `check_fit` knows it before.
     """
-    used: set[str] = set()
-    done = finished = verdicts = 0
+    fit = _Fit(choices)
+    finished = verdicts = 0
 
     def report(stage: str) -> None:
         if on_progress:
@@ -60,11 +61,7 @@ def run_samples(
     while group := list(islice(iterator, _TOGETHER)):
         prepared: list[Prepared] = []
         for sample in group:
-            fitting = [choice.metric for choice in choices if choice.fits(sample)]
-            if not fitting and not any(choice.named for choice in choices):
-                raise _fits_nothing(sample, choices)
-            used.update(metric.name for metric in fitting)
-            for metric in fitting:
+            for metric in fit.metrics_for(sample):
                 prepared.append(prepare(sample, metric, judge, options))
                 report("prepare")
         results: dict[int, SampleResult] = {}
@@ -75,18 +72,51 @@ def run_samples(
             finished += 1
             verdicts += result.scored + result.unscored
             report("judge")
-        done += len(group)
         yield from (results[number] for number in range(len(prepared)))
-    if not done:
-        raise NothingToJudge("nothing to judge: the data has no rows")
-    unused = [choice.metric.name for choice in choices if choice.named and choice.metric.name not in used]
-    if unused:
-        raise UsageError(
-            f"the metric {unused[0]} fits no row of the data",
-            hint="it needs " + ", ".join(next(c.metric.needs for c in choices if c.metric.name == unused[0])),
-        )
-    if not used:
-        raise NothingToJudge("nothing to judge: no chosen metric fits any row")
+    fit.check()
+
+
+def check_fit(samples: Iterable[Sample], choices: Sequence[Choice]) -> int:
+    """Find out before the first verdict whether the chosen metrics fit the data.
+
+    Returns:
+        The number of results that the run will have.
+
+    Raises:
+        InputError, NothingToJudge, UsageError: as `run_samples`.
+    """
+    fit = _Fit(choices)
+    count = sum(len(fit.metrics_for(sample)) for sample in samples)
+    fit.check()
+    return count
+
+
+class _Fit:
+    """Which metrics judge which samples."""
+
+    def __init__(self, choices: Sequence[Choice]) -> None:
+        self._choices = choices
+        self._used: set[str] = set()
+        self._samples = 0
+
+    def metrics_for(self, sample: Sample) -> list[Metric]:
+        self._samples += 1
+        fitting = [choice.metric for choice in self._choices if choice.fits(sample)]
+        if not fitting and not any(choice.asked for choice in self._choices):
+            raise _fits_nothing(sample, self._choices)
+        self._used.update(metric.name for metric in fitting)
+        return fitting
+
+    def check(self) -> None:
+        """Raise if there was nothing to judge, or nothing for a name that the user gave."""
+        if not self._samples:
+            raise NothingToJudge("nothing to judge: the data has no rows")
+        for choice in self._choices:
+            if choice.asked and self._used.isdisjoint(GROUPS.get(choice.asked, (choice.asked,))):
+                raise UsageError(
+                    f"the metric {choice.asked} fits no row of the data",
+                    hint="it needs " + " and ".join(choice.metric.needs),
+                )
 
 
 def _fits_nothing(sample: Sample, choices: Sequence[Choice]) -> InputError:
@@ -133,8 +163,8 @@ def evaluate(
     samples: Iterable[Sample | Mapping[str, Any] | Any],
     *,
     judge: Judge,
-    metrics: Iterable[str] | None = None,
-    gates: Iterable[str | Gate] = (),
+    metrics: str | Iterable[str] | None = None,
+    gates: str | Iterable[str | Gate] = (),
     max_unscored: float = 0.05,
     options: Options | None = None,
     on_progress: Callable[[Progress], None] | None = None,
@@ -159,13 +189,13 @@ def evaluate(
 
     options = options or Options()
     created = datetime.now(UTC)
+    gates = [gates] if isinstance(gates, str) else gates
     rules = [parse_gate(gate) if isinstance(gate, str) else gate for gate in gates]
     choices = choose_metrics(metrics)
-    results = list(
-        run_samples(
-            as_samples(samples), judge=judge, choices=choices, options=options, on_progress=on_progress
-        )
-    )
+    # Everything that can be refused is refused before the first verdict.
+    rows = list(as_samples(samples))
+    check_fit(rows, choices)
+    results = list(run_samples(rows, judge=judge, choices=choices, options=options, on_progress=on_progress))
     settings = make_settings(results, options, rules, max_unscored)
     return build_report(results, judge=judge, settings=settings, gates=rules, created=created)
 

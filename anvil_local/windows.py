@@ -10,6 +10,12 @@ from anvil_local.language import split_sentences
 _OVERLAP = 0.15
 """The share of a window that is repeated from the one before it, in whole sentences."""
 
+_CUT = "[...]"
+"""Stands for what is left out of a trace."""
+
+_WORTH_SHOWING = 24
+"""Characters of a block below which its beginning says nothing."""
+
 
 def cut_windows(
     text: str, room: int, *, count_tokens: Callable[[str], int], language: str = "en"
@@ -30,9 +36,9 @@ def cut_windows(
         return [text]
     stretches = _stretches(text, room, count_tokens, language)
     sizes = [count_tokens(stretch) for stretch in stretches]
-    windows = []
-    first = 0
-    while first < len(stretches):
+    windows: list[str] = []
+    first = done = 0
+    while done < len(stretches):
         last, size = first, 0
         while last < len(stretches) and size + sizes[last] <= room:
             size += sizes[last]
@@ -41,14 +47,15 @@ def cut_windows(
         # Pieces tokenised together can need a token more than apart.
         while last > first + 1 and count_tokens("".join(stretches[first:last])) > room:
             last -= 1
+        if last <= done:  # the overlap leaves no room for anything new
+            first = done
+            continue
         windows.append("".join(stretches[first:last]))
-        if last == len(stretches):
-            break
         overlap, back = 0, last
         while back > first + 1 and overlap + sizes[back - 1] <= room * _OVERLAP:
             back -= 1
             overlap += sizes[back]
-        first = back
+        first, done = back, last
     return windows
 
 
@@ -78,11 +85,21 @@ def _longest_prefix(text: str, room: int, count_tokens: Callable[[str], int]) ->
         else:
             high = middle - 1
     space = max(text.rfind(mark, low // 2, low) for mark in " \n\t")
-    return space + 1 if space > 0 and low < len(text) else low
+    if low < len(text) and space > 0 and count_tokens(text[: space + 1]) <= room:
+        return space + 1
+    return low
 
 
-def cut_trace(blocks: Sequence[str], room: int, *, count_tokens: Callable[[str], int]) -> tuple[str, int]:
-    """A trace as one text of at most `room` tokens: the first block, then the last ones that fit.
+def cut_trace(
+    blocks: Sequence[str], room: int, *, count_tokens: Callable[[str], int], goal: int = 0
+) -> tuple[str, int]:
+    """A trace as one text of at most `room` tokens: what was wanted, then the last blocks that fit.
+
+    Args:
+        blocks: the trace, a block a message.
+        room: tokens that the text may have; under about 16 there is little left to read.
+        count_tokens: tokens of a piece of text.
+        goal: the number of the block that says what was wanted; those before it are the first to go.
 
     Returns:
         The text and the number of tokens left out (0 when all fits). What is left out is marked.
@@ -93,18 +110,31 @@ def cut_trace(blocks: Sequence[str], room: int, *, count_tokens: Callable[[str],
     total = count_tokens(text)
     if total <= room:
         return text, 0
-    marker = "[...]"
-    first = blocks[0]
-    if count_tokens(first) > room // 2:
-        first = first[: _longest_prefix(first, room // 2, count_tokens)]
+
+    def fits(parts: Sequence[str]) -> bool:
+        return count_tokens("\n".join(parts)) <= room
+
+    def begin(block: str, limit: int, before: Sequence[str]) -> str:
+        left = min(limit, room - count_tokens("\n".join([*before, "", _CUT])) - 1)
+        return block[: _longest_prefix(block, left, count_tokens)] if left > 0 else ""
+
+    opening = [_CUT] if goal else []
+    wanted, rest = blocks[goal], list(blocks[goal + 1 :])
+    half = room // 2 if rest else room
+    if count_tokens(wanted) > half or not rest:
+        opening += [begin(wanted, half, opening), _CUT]
+    elif fits([*opening, wanted, *rest]):
+        opening.append(wanted)
+    else:
+        opening += [wanted, _CUT]
     kept: list[str] = []
-    for block in reversed(blocks[1:]):
-        candidate = "\n".join([first, marker, block, *kept])
-        if count_tokens(candidate) > room:
-            left = room - count_tokens("\n".join([first, marker, *kept, ""])) - 2
-            if not kept and left > 8:
-                kept = [block[: _longest_prefix(block, left, count_tokens)]]
-            break
-        kept.insert(0, block)
-    text = "\n".join([first, marker, *kept])
+    while rest and fits([*opening, rest[-1], *kept]):
+        kept.insert(0, rest.pop())
+    if rest and not kept:
+        begun = begin(rest[-1], room, opening)
+        if len(begun) >= _WORTH_SHOWING and fits([*opening, begun, _CUT]):
+            kept = [begun, _CUT]
+    text = "\n".join([*opening, *kept])
+    if count_tokens(text) > room:  # a room too small for the marks
+        text = text[: _longest_prefix(text, room, count_tokens)] if room > 0 else ""
     return text, max(1, total - count_tokens(text))

@@ -17,18 +17,10 @@ from anvil_local.judge import FakeJudge
 ROW = {"user_input": "Q?", "response": "It rained. It snowed.", "retrieved_contexts": ["It rained."]}
 
 
-class ClosableFake(FakeJudge):
-    def __enter__(self) -> ClosableFake:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        pass
-
-
 @pytest.fixture
-def judge(monkeypatch: pytest.MonkeyPatch) -> ClosableFake:
-    fake = ClosableFake(lambda task, fields: int("snow" not in str(fields.get("statement"))))
-    monkeypatch.setattr(options, "build_judge", lambda config: fake)
+def judge(monkeypatch: pytest.MonkeyPatch) -> FakeJudge:
+    fake = FakeJudge(lambda task, fields: int("snow" not in str(fields.get("statement"))))
+    monkeypatch.setattr(options, "build_judge", lambda config, **_: fake)
     return fake
 
 
@@ -59,7 +51,7 @@ def test_every_command_has_help(command: list[str], capsys: pytest.CaptureFixtur
 
 
 def test_a_run_prints_the_report_on_stdout_and_exits_with_0(
-    judge: ClosableFake, data: Path, capsys: pytest.CaptureFixture[str]
+    judge: FakeJudge, data: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert run("run", data) == 0
     captured = capsys.readouterr()
@@ -68,13 +60,13 @@ def test_a_run_prints_the_report_on_stdout_and_exits_with_0(
     assert captured.err == ""
 
 
-def test_a_failed_gate_exits_with_1_and_a_passed_one_with_0(judge: ClosableFake, data: Path) -> None:
+def test_a_failed_gate_exits_with_1_and_a_passed_one_with_0(judge: FakeJudge, data: Path) -> None:
     assert run("run", data, "--gate", "faithfulness>=0.5") == 0
     assert run("run", data, "--gate", "faithfulness>=0.8") == 1
 
 
 def test_json_is_one_document_with_every_statement_and_its_verdict(
-    judge: ClosableFake, data: Path, capsys: pytest.CaptureFixture[str]
+    judge: FakeJudge, data: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert run("run", data, "--json") == 0
     document = json.loads(capsys.readouterr().out)
@@ -86,7 +78,7 @@ def test_json_is_one_document_with_every_statement_and_its_verdict(
     assert [ROW["response"][start:end] for start, end in spans] == ["It rained.", "It snowed."]
 
 
-def test_reports_are_written_where_asked(judge: ClosableFake, data: Path, tmp_path: Path) -> None:
+def test_reports_are_written_where_asked(judge: FakeJudge, data: Path, tmp_path: Path) -> None:
     assert (
         run("run", data, "-o", tmp_path / "out.json", "-o", tmp_path / "out.md", "-o", tmp_path / "j.xml")
         == 0
@@ -108,7 +100,7 @@ def test_reports_are_written_where_asked(judge: ClosableFake, data: Path, tmp_pa
     ],
 )
 def test_bad_options_exit_with_2_name_the_value_and_judge_nothing(
-    judge: ClosableFake,
+    judge: FakeJudge,
     data: Path,
     arguments: list[str],
     named: str,
@@ -122,7 +114,7 @@ def test_bad_options_exit_with_2_name_the_value_and_judge_nothing(
 
 
 def test_a_bad_row_exits_with_2_names_its_line_and_judges_nothing(
-    judge: ClosableFake, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    judge: FakeJudge, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     path = tmp_path / "bad.jsonl"
     path.write_text(json.dumps(ROW) + "\n" + json.dumps({"user_input": "Q?"}) + "\n", encoding="utf-8")
@@ -133,7 +125,7 @@ def test_a_bad_row_exits_with_2_names_its_line_and_judges_nothing(
     assert len(judge.asked) == 2
 
 
-def test_a_missing_file_exits_with_2_and_an_empty_one_with_5(judge: ClosableFake, tmp_path: Path) -> None:
+def test_a_missing_file_exits_with_2_and_an_empty_one_with_5(judge: FakeJudge, tmp_path: Path) -> None:
     assert run("run", tmp_path / "nowhere.jsonl") == 2
     (tmp_path / "empty.jsonl").write_text("", encoding="utf-8")
     assert run("run", tmp_path / "empty.jsonl") == 5
@@ -142,14 +134,14 @@ def test_a_missing_file_exits_with_2_and_an_empty_one_with_5(judge: ClosableFake
 def test_a_statement_that_the_engine_cannot_decide_is_unscored_and_fails_the_gate(
     data: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    fake = ClosableFake([1, EngineError("broken")])
-    monkeypatch.setattr(options, "build_judge", lambda config: fake)
+    fake = FakeJudge([1, EngineError("broken")])
+    monkeypatch.setattr(options, "build_judge", lambda config, **_: fake)
     assert run("run", data, "--json", "--gate", "faithfulness>=0.5") == 1
     result = json.loads(capsys.readouterr().out)["results"][0]
     assert (result["supported"], result["scored"], result["unscored"]) == (1, 1, 1)
     assert result["statements"][1]["verdict"] | {"windows": 1} == {
         "value": None, "p_supported": None, "margin": None, "mass": None,
-        "reason": "engine_error", "windows": 1, "window": None,
+        "reason": "engine_error", "windows": 1, "window": None, "votes": [],
     }  # fmt: skip
 
 
@@ -167,7 +159,7 @@ def test_an_interrupted_run_writes_what_is_finished_and_exits_with_130(
 
     path = tmp_path / "long.jsonl"
     path.write_text("\n".join(json.dumps(ROW) for _ in range(100)), encoding="utf-8")
-    monkeypatch.setattr(options, "build_judge", lambda config: ClosableFake(answer))
+    monkeypatch.setattr(options, "build_judge", lambda config, **_: FakeJudge(answer))
     assert run("run", path, "-o", tmp_path / "out.json", "--gate", "faithfulness>=0.5") == 130
     report = json.loads((tmp_path / "out.json").read_text(encoding="utf-8"))
     assert report["complete"] is False
@@ -177,7 +169,7 @@ def test_an_interrupted_run_writes_what_is_finished_and_exits_with_130(
 
 
 def test_judge_prints_a_line_a_statement_and_exits_with_1_if_one_is_refused(
-    judge: ClosableFake, capsys: pytest.CaptureFixture[str]
+    judge: FakeJudge, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert run("judge", "-c", "It rained.", "It was wet.") == 0
     assert run("judge", "-c", "It rained.", "It was wet.", "It snowed.") == 1
@@ -187,14 +179,14 @@ def test_judge_prints_a_line_a_statement_and_exits_with_1_if_one_is_refused(
     ]
 
 
-def test_judge_wants_the_context_once_and_a_statement(judge: ClosableFake) -> None:
+def test_judge_wants_the_context_once_and_a_statement(judge: FakeJudge) -> None:
     assert run("judge", "It rained.") == 2
     assert run("judge", "-c", "a", "-f", "b", "It rained.") == 2
     assert run("judge", "-c", "a") == 2
 
 
 def test_decompose_prints_spans_and_exits_with_5_without_a_claim(
-    judge: ClosableFake, capsys: pytest.CaptureFixture[str]
+    judge: FakeJudge, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert run("decompose", "It rained. It snowed.") == 0
     assert capsys.readouterr().out.splitlines() == ["    0-10    It rained.", "   11-21    It snowed."]
@@ -202,7 +194,7 @@ def test_decompose_prints_spans_and_exits_with_5_without_a_claim(
 
 
 def test_goal_shows_reached_claimed_and_done_apart(
-    judge: ClosableFake, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    judge: FakeJudge, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     path = tmp_path / "trace.json"
     messages = [{"role": "user", "content": "Stop."}, {"role": "assistant", "content": "Stopped."}]
@@ -216,7 +208,7 @@ def test_goal_shows_reached_claimed_and_done_apart(
 
 
 def test_escape_sequences_in_the_data_never_reach_the_terminal(
-    judge: ClosableFake, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    judge: FakeJudge, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     path = tmp_path / "ansi.jsonl"
     row = ROW | {"id": "\x1b]0;x\x07", "response": "\x1b[2JIt snowed."}
@@ -231,8 +223,8 @@ def test_a_reader_that_goes_away_does_not_change_the_exit_code(data: Path) -> No
     program = (
         "import sys\n"
         "from anvil_local.cli import app, options\n"
-        "from tests.test_cli import ClosableFake\n"
-        "options.build_judge = lambda config: ClosableFake([1])\n"
+        "from anvil_local.judge import FakeJudge\n"
+        "options.build_judge = lambda config, **_: FakeJudge([1])\n"
         "app.main(sys.argv[1:])\n"
     )
     command = [sys.executable, "-c", program, "run", str(data), "-q", "--gate", "faithfulness>=0.9"]
@@ -249,7 +241,7 @@ def test_a_reader_that_goes_away_does_not_change_the_exit_code(data: Path) -> No
 def test_a_bug_is_told_from_a_failed_gate(
     data: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    def explode(config: object) -> None:
+    def explode(config: object, **_: object) -> None:
         raise RuntimeError("boom")
 
     monkeypatch.setattr(options, "build_judge", explode)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from contextlib import closing
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -54,14 +55,23 @@ def judge(
             "no statement to judge", hint="anvil-local judge -c 'It rained.' 'The street was wet.'"
         )
     config = load_config(
-        **_judge_options(model, prompts, adapter, window, threads, gpu_layers, threshold, models_dir)
+        **options.given(
+            model=model,
+            prompts=prompts,
+            adapter=adapter,
+            window=window,
+            threads=threads,
+            gpu_layers=gpu_layers,
+            threshold=threshold,
+            models_dir=models_dir,
+        )
     )
     text = context if context is not None else _read(context_file or Path("-"))
     records = [
         Statement(text=" ".join(item.split()), start=0, end=0, sentence=number)
         for number, item in enumerate(texts)
     ]
-    with options.build_judge(config) as asked:
+    with closing(options.build_judge(config)) as asked:
         judged = judge_statements(records, text, asked)
         fingerprint = asked.fingerprint
     if json:
@@ -108,12 +118,20 @@ def decompose(
     if not text.strip():
         raise InputError("the response is empty", field="response")
     config = load_config(
-        **_judge_options(model, prompts, adapter, window, threads, gpu_layers, None, models_dir)
+        **options.given(
+            model=model,
+            prompts=prompts,
+            adapter=adapter,
+            window=window,
+            threads=threads,
+            gpu_layers=gpu_layers,
+            models_dir=models_dir,
+        )
     )
     if decomposition is Decomposition.SENTENCE:
         found = split_statements(text, question=question, mode="sentence", language=language)
     else:
-        with options.build_judge(config) as asked:
+        with closing(options.build_judge(config)) as asked:
             found = split_statements(text, question=question, judge=asked, language=language, seed=seed)
     if json:
         console.show_json(found.model_dump(mode="json"))
@@ -159,10 +177,19 @@ def goal(
         row["reference"] = reference
     config = load_config(
         formatter=formatter,
-        **_judge_options(model, prompts, adapter, window, threads, gpu_layers, threshold, models_dir),
+        **options.given(
+            model=model,
+            prompts=prompts,
+            adapter=adapter,
+            window=window,
+            threads=threads,
+            gpu_layers=gpu_layers,
+            threshold=threshold,
+            models_dir=models_dir,
+        ),
     )
     how = Options(formatter=config.formatter or DEFAULT_FORMATTER)
-    with options.build_judge(config) as asked:
+    with closing(options.build_judge(config)) as asked:
         report = evaluate([row], judge=asked, metrics=["goal"], options=how)
     result = report.results[0]
     parts = result.goal
@@ -187,14 +214,6 @@ def _verdict_line(verdict: Any) -> str:
     if verdict.margin is None:
         return f"{verdict.value} ({verdict.reason})"
     return f"{verdict.value}  margin {verdict.margin:+.2f}"
-
-
-def _judge_options(*values: Any) -> dict[str, Any]:
-    names = ("model", "prompts", "adapter", "window", "threads", "gpu_layers", "threshold", "models_dir")
-    chosen = dict(zip(names, values, strict=True))
-    if chosen["models_dir"] is not None:
-        chosen["models_dir"] = str(chosen["models_dir"])
-    return chosen
 
 
 def _read(path: Path) -> str:

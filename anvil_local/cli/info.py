@@ -27,12 +27,14 @@ def info(
     from anvil_local.models import models_folder
 
     config = load_config(
-        model=model,
-        prompts=prompts,
-        adapter=adapter,
-        window=window,
-        threshold=threshold,
-        models_dir=str(models_dir) if models_dir else None,
+        **options.given(
+            model=model,
+            prompts=prompts,
+            adapter=adapter,
+            window=window,
+            threshold=threshold,
+            models_dir=models_dir,
+        )
     )
     facts: dict[str, Any] = {
         "anvil_local": __version__,

@@ -3,25 +3,33 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from anvil_local.cli import console
+
 if TYPE_CHECKING:
     from anvil_local.config import Config
-    from anvil_local.judge import GgufJudge
+    from anvil_local.judge import Judge
 
 _JUDGE = "Judge"
 
 Model = Annotated[
-    str | None,
+    list[str] | None,
     typer.Option(
-        "--model", "-m", help="A model's name (see `models list`) or a .gguf file.", rich_help_panel=_JUDGE
+        "--model",
+        "-m",
+        help="A model's name (see `models list`) or a .gguf file. Repeated: they vote.",
+        rich_help_panel=_JUDGE,
     ),
 ]
 Prompts = Annotated[
     str | None,
-    typer.Option(help="Prompt profile: auto, chat, plain, smollm2.", rich_help_panel=_JUDGE),
+    typer.Option(
+        help="Prompt profile: auto, chat, plain, smollm2, minicheck, granite-guardian.",
+        rich_help_panel=_JUDGE,
+    ),
 ]
 Adapter = Annotated[
     bool | None,
@@ -46,21 +54,80 @@ ModelsDir = Annotated[
     Path | None,
     typer.Option(help="Folder of installed models (ANVIL_MODELS_DIR).", rich_help_panel=_JUDGE),
 ]
+Cache = Annotated[
+    bool | None,
+    typer.Option("--cache/--no-cache", help="Keep verdicts and find them again.", rich_help_panel=_JUDGE),
+]
+Refresh = Annotated[
+    bool,
+    typer.Option("--refresh", help="Judge everything anew and replace what is kept.", rich_help_panel=_JUDGE),
+]
+CacheDir = Annotated[
+    Path | None,
+    typer.Option(help="Folder of the verdict store (ANVIL_CACHE_DIR).", rich_help_panel=_JUDGE),
+]
 Json = Annotated[bool, typer.Option("--json", help="Print one JSON document.")]
 Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="No progress, no notes.")]
 
 
-def build_judge(config: Config) -> GgufJudge:
-    """The judge that the settings describe. Reads and checks the model file, does not load it."""
+def given(
+    *,
+    model: list[str] | None = None,
+    prompts: str | None = None,
+    adapter: bool | None = None,
+    window: int | None = None,
+    threads: int | None = None,
+    gpu_layers: int | None = None,
+    threshold: float | None = None,
+    models_dir: Path | None = None,
+) -> dict[str, Any]:
+    """The judge's options of a command as `load_config` takes them."""
+    return {
+        "model": tuple(model or ()),
+        "prompts": prompts,
+        "adapter": adapter,
+        "window": window,
+        "threads": threads,
+        "gpu_layers": gpu_layers,
+        "threshold": threshold,
+        "models_dir": str(models_dir) if models_dir else None,
+    }
+
+
+def load(*, cache_dir: Path | None = None, **given: Any) -> Config:
+    """The settings in force, for commands that need few of them."""
+    from anvil_local.config import load_config
+
+    return load_config(cache_dir=str(cache_dir) if cache_dir else None, **given)
+
+
+def store_path(config: Config) -> Path:
+    """The file of the verdict store."""
+    from anvil_local.cache import STORE_NAME, default_folder
+
+    return (Path(config.cache_dir).expanduser() if config.cache_dir else default_folder()) / STORE_NAME
+
+
+def build_judge(config: Config, *, refresh: bool = False) -> Judge:
+    """The judge that the settings describe. Reads and checks the model files, does not load them."""
+    from anvil_local.cache import CachedJudge, Store
     from anvil_local.judge import GgufJudge
     from anvil_local.models import resolve_model
+    from anvil_local.voting import VotingJudge
 
-    return GgufJudge(
-        resolve_model(config.model, folder=config.models_dir),
-        prompts=None if config.prompts == "auto" else config.prompts,
-        use_adapters=config.adapter,
-        window=config.window,
-        threads=config.threads,
-        gpu_layers=config.gpu_layers,
-        threshold=config.threshold,
-    )
+    judges: list[Judge] = [
+        GgufJudge(
+            resolve_model(model, folder=config.models_dir),
+            prompts=config.prompts,
+            use_adapters=config.adapter,
+            window=config.window,
+            threads=config.threads,
+            gpu_layers=config.gpu_layers,
+            threshold=config.threshold,
+        )
+        for model in config.model or (None,)
+    ]
+    judge = judges[0] if len(judges) == 1 else VotingJudge(judges)
+    if not config.cache:
+        return judge
+    return CachedJudge(judge, Store(store_path(config), say=console.say), refresh=refresh)

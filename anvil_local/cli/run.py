@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from contextlib import closing
 from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -68,6 +69,9 @@ def run(
     gpu_layers: options.GpuLayers = None,
     threshold: options.Threshold = None,
     models_dir: options.ModelsDir = None,
+    cache: options.Cache = None,
+    refresh: options.Refresh = False,
+    cache_dir: options.CacheDir = None,
     json: options.Json = False,
     quiet: options.Quiet = False,
     verbose: Annotated[
@@ -100,14 +104,18 @@ def run(
         seed=seed,
         formatter=formatter,
         skip_bad_rows=skip_bad_rows,
-        model=model,
-        prompts=prompts,
-        adapter=adapter,
-        window=window,
-        threads=threads,
-        gpu_layers=gpu_layers,
-        threshold=threshold,
-        models_dir=str(models_dir) if models_dir else None,
+        cache=cache,
+        cache_dir=str(cache_dir) if cache_dir else None,
+        **options.given(
+            model=model,
+            prompts=prompts,
+            adapter=adapter,
+            window=window,
+            threads=threads,
+            gpu_layers=gpu_layers,
+            threshold=threshold,
+            models_dir=models_dir,
+        ),
     )
     # Everything that can be refused is refused before the first verdict.
     gates = [parse_gate(rule) for rule in config.gates]
@@ -128,7 +136,7 @@ def run(
             )
         results: list[SampleResult] = []
         complete = True
-        with options.build_judge(config) as judge:
+        with closing(options.build_judge(config, refresh=refresh)) as judge:
             with console.progress(counts.rows - counts.rejected, quiet=quiet) as on_progress:
                 try:
                     # `extend` keeps what was finished when Ctrl-C ends the run.
@@ -149,6 +157,9 @@ def run(
                 complete=complete,
                 rejected=[str(error) for error in samples.rejected],
             )
+        hits = getattr(judge, "hits", 0)
+        if hits and not quiet:
+            console.say(f"note: {hits} verdicts were in the cache (--refresh judges them anew)")
     write_reports(report, paths)
     if json:
         console.show(render_json(report))

@@ -21,7 +21,7 @@ from anvil_local.errors import UsageError
 
 __all__ = ["PROFILES", "Piece", "Prompt", "Rendered", "load_profile"]
 
-PROFILES = ("chat", "plain", "smollm2")
+PROFILES = ("chat", "granite-guardian", "minicheck", "plain", "smollm2")
 """The profiles that are shipped."""
 
 _PLACEHOLDER = re.compile(r"\{([a-z_]+)\}")
@@ -53,6 +53,10 @@ class Prompt:
     """The adapter skill that this prompt was trained with."""
     labels: tuple[str, str] | None = None
     """The words for 0 and 1, in this order; None for prompts that ask for text."""
+    room: int | None = None
+    """The most tokens of open fields that it is meant for: an adapter has seen no longer contexts."""
+    system: str | None = None
+    """The system message, for prompts that go through a chat template."""
     grammar: str | None = None
     """The grammar of the text, a key of `grammar.PATTERNS`."""
 

@@ -12,7 +12,9 @@ _MARKER = "\x02anvil-user-turn\x03"
 _LONGEST = 100_000
 
 
-def split_chat_template(template: str, *, bos: str = "", eos: str = "") -> tuple[str, str]:
+def split_chat_template(
+    template: str, *, system: str | None = None, bos: str = "", eos: str = ""
+) -> tuple[str, str]:
     """What the template puts before and after the user's text, generation prompt included.
 
     Reasoning models are asked not to think (`enable_thinking=False`), so that the verdict is the next
@@ -36,15 +38,25 @@ def split_chat_template(template: str, *, bos: str = "", eos: str = "") -> tuple
     )
     environment.globals["raise_exception"] = refuse
     environment.globals["strftime_now"] = lambda _: ""  # a date would change the verdicts every day
+    opening = [{"role": "system", "content": system}] if system else []
     try:
         text = environment.from_string(template).render(
-            messages=[{"role": "user", "content": _MARKER}],
+            messages=[*opening, {"role": "user", "content": _MARKER}],
             add_generation_prompt=True,
             enable_thinking=False,
             bos_token=bos,
             eos_token=eos,
         )
-    except (TemplateError, TypeError, ValueError, ArithmeticError, LookupError, AttributeError) as error:
+    except (
+        TemplateError,
+        TypeError,
+        ValueError,
+        ArithmeticError,
+        LookupError,
+        AttributeError,
+        RecursionError,
+        MemoryError,
+    ) as error:
         raise ModelFileInvalid(f"the model's chat template fails: {error}", hint=hint) from error
     if len(text) > _LONGEST or text.count(_MARKER) != 1:
         raise ModelFileInvalid("the model's chat template does not show the user's text once", hint=hint)

@@ -1,0 +1,167 @@
+"""Long texts cut to the window: nothing is lost, nothing is too long."""
+
+from __future__ import annotations
+
+import re
+from itertools import pairwise
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from anvil_local.windows import cut_trace, cut_windows
+
+
+def count_words(text: str) -> int:
+    return len(text.split())
+
+
+def count_bytes(text: str) -> int:
+    return len(text.encode())
+
+
+def count_pieces(text: str) -> int:
+    """Like a real vocabulary: short words whole, long ones and other scripts in pieces."""
+    return sum(-(-len(piece.encode()) // 4) for piece in re.findall(r" ?\w+|\s|[^\w\s]", text))
+
+
+COUNTS = pytest.mark.parametrize("count", [count_words, count_bytes, count_pieces])
+TEXTS = st.lists(
+    st.one_of(
+        st.sampled_from(
+            ["The pump runs. ", "It stopped at noon.\n", "橋は古い。", "🙂", "word " * 40, "x" * 90, " \n"]
+        ),
+        st.text(max_size=12),
+    ),
+    max_size=30,
+).map("".join)
+
+
+def joined(text: str, windows: list[str]) -> None:
+    """Windows follow each other in the text, overlap or touch, and together are all of it."""
+    covered = 0
+    for window in windows:
+        # The place that takes in the most new text: repeated sentences are found more than once.
+        start = max(place for place in range(covered + 1) if text.startswith(window, place))
+        assert start <= covered < start + len(window)
+        covered = start + len(window)
+    assert covered == len(text)
+
+
+@COUNTS
+@given(text=TEXTS, room=st.integers(8, 60))
+def test_windows_hold_all_of_the_text_in_order_and_each_fits(count, text: str, room: int) -> None:  # type: ignore[no-untyped-def]
+    windows = cut_windows(text, room, count_tokens=count)
+    if count(text) <= room:
+        assert windows == [text]
+        return
+    joined(text, windows)
+    for window in windows:
+        assert count(window) <= room
+        assert window
+
+
+def test_a_text_that_fits_is_one_window_and_is_not_even_counted_when_its_bytes_fit() -> None:
+    def fail(text: str) -> int:
+        raise AssertionError(text)
+
+    assert cut_windows("short", 8, count_tokens=fail) == ["short"]
+    assert cut_windows("", 8, count_tokens=fail) == [""]
+    assert cut_windows("one two three", 8, count_tokens=count_words) == ["one two three"]
+
+
+def test_sentences_are_whole_and_neighbours_overlap() -> None:
+    sentences = [f"Pump {number} runs. " for number in range(40)]
+    windows = cut_windows("".join(sentences), 30, count_tokens=count_words)
+    for window in windows:
+        assert re.fullmatch(r"(Pump \d+ runs\. )+", window)
+    for before, after in pairwise(windows):
+        assert before.endswith(after[: after.index(".") + 2])
+
+
+def test_no_window_holds_only_what_another_holds() -> None:
+    text = "One two. Three four. " + "five " * 28 + "six. Seven eight. " + "nine " * 29 + "ten."
+    windows = cut_windows(text, 30, count_tokens=count_words)
+    for number, window in enumerate(windows):
+        assert not any(window in other for other in windows[:number] + windows[number + 1 :])
+
+
+def test_a_sentence_longer_than_the_window_is_cut_at_white_space() -> None:
+    windows = cut_windows("word " * 50, 8, count_tokens=count_words)
+    assert all(set(window.split()) == {"word"} for window in windows)
+    assert sum(map(count_words, windows)) >= 50
+
+
+# Traces
+
+
+BLOCKS = st.lists(
+    st.one_of(st.text(max_size=80), st.sampled_from(["word " * 30, "[1] user: x", ""])), max_size=10
+)
+
+
+@COUNTS
+@given(blocks=BLOCKS, room=st.integers(0, 120), data=st.data())
+def test_a_cut_trace_is_never_longer_than_the_room_and_says_what_it_left_out(  # type: ignore[no-untyped-def]
+    count, blocks: list[str], room: int, data: st.DataObject
+) -> None:
+    goal = data.draw(st.integers(0, max(0, len(blocks) - 1)))
+    text, left_out = cut_trace(blocks, room, count_tokens=count, goal=goal)
+    whole = "\n".join(blocks)
+    assert count(text) <= room
+    if count(whole) <= room:
+        assert (text, left_out) == (whole, 0)
+    else:
+        assert left_out >= 1
+
+
+NUMBERED = [f"[{number}] " + f"word{number} " * 9 for number in range(30)]
+
+
+@pytest.mark.parametrize("room", [30, 60, 120, 299])
+def test_what_was_wanted_and_the_end_stay(room: int) -> None:
+    text, left_out = cut_trace(NUMBERED, room, count_tokens=count_words)
+    lines = text.split("\n")
+    assert lines[0] == NUMBERED[0]
+    assert lines[1] == "[...]"
+    assert lines[2:] == NUMBERED[-len(lines[2:]) :]
+    assert lines[-1] == NUMBERED[-1]
+    assert left_out == 300 - count_words(text)
+
+
+def test_what_stands_before_the_goal_is_the_first_to_go() -> None:
+    blocks = [
+        "[1] system: " + "rule " * 100,
+        "[2] user: Cancel order 17.",
+        "[3] tool: done",
+        "[4] assistant: Done.",
+    ]
+    text, _ = cut_trace(blocks, 30, count_tokens=count_words, goal=1)
+    assert text == "\n".join(["[...]", *blocks[1:]])
+
+
+def test_a_goal_too_long_for_half_of_the_room_is_shortened_and_marked() -> None:
+    blocks = ["[1] user: " + "word " * 100, "[2] assistant: Done."]
+    text, _ = cut_trace(blocks, 40, count_tokens=count_words)
+    assert text.startswith("[1] user: word word")
+    assert text.endswith("\n[...]\n[2] assistant: Done.")
+    assert count_words(text) > 20
+
+
+def test_a_last_block_too_long_is_begun_and_marked() -> None:
+    blocks = ["[1] user: Read it.", "[2] tool: " + "word " * 100]
+    text, _ = cut_trace(blocks, 40, count_tokens=count_words)
+    assert text.startswith("[1] user: Read it.\n[...]\n[2] tool: word")
+    assert text.endswith("\n[...]")
+    assert count_words(text) > 30
+
+
+def test_a_single_block_uses_the_whole_room() -> None:
+    text, left_out = cut_trace(["word " * 100], 40, count_tokens=count_words)
+    assert 36 <= count_words(text) <= 40
+    assert text.endswith("[...]")
+    assert left_out == 100 - count_words(text)
+
+
+def test_an_empty_trace_is_an_empty_text() -> None:
+    assert cut_trace([], 10, count_tokens=count_words) == ("", 0)
