@@ -7,7 +7,7 @@ two stages use different adapters, and samples that share a context share its pr
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 from anvil_local.decompose import Mode, split_statements
@@ -34,6 +34,9 @@ from anvil_local.windows import cut_trace, cut_windows
 
 _WORKFLOW_LIMIT = 160
 """Tokens of goal and end state together."""
+
+_STATEMENT = 96
+"""Tokens kept free for the statement where a context is cut; a longer statement has its own windows."""
 
 _SMALLEST_ROOM = 64
 """A window with less room for the context than this cannot judge: the statement is too long for it."""
@@ -101,12 +104,9 @@ def judge_prepared(prepared: Prepared, judge: Judge) -> SampleResult:
     """Ask the questions and make the score."""
     sample, metric = prepared.sample, prepared.metric
     result = SampleResult(
-        sample_id=sample.id,
-        source=sample.source,
+        sample=sample,
         metric=metric.name,
         score=None,
-        response=sample.response,
-        metadata=sample.metadata,
     )
     if metric.kind == "statements":
         return _judge_statements(prepared, result, judge)
@@ -125,35 +125,32 @@ def judge_statements(
     """A verdict for every statement: is it supported by the context?
 
     A context that does not fit into the window is cut into overlapping ones; a statement is supported if
-    any window supports it, and its margin is the largest of the windows'.
+    any window supports it, and its margin is the largest of the windows'. How the context is cut depends
+    on the statement itself and never on those beside it, so a verdict is the same in any company.
     """
     if not context.strip():
         empty = Verdict(value=0, reason=Reason.EMPTY_CONTEXT, windows=0)
         return tuple(JudgedStatement(statement=statement, verdict=empty) for statement in statements)
-    verdicts: dict[int, list[Verdict]] = {number: [] for number in range(len(statements))}
     failures: dict[int, Reason] = {}
-    rooms = {}
+    rooms: dict[int, int] = {}
     for number, statement in enumerate(statements):
         try:
-            room = judge.room("support", {"statement": statement.text})
+            rooms[number] = judge.room("support", {"statement": statement.text})
         except EngineError:
             failures[number] = Reason.ENGINE_ERROR
             continue
-        if room < _SMALLEST_ROOM:
+        if rooms[number] < _SMALLEST_ROOM:
             failures[number] = Reason.PROMPT_TOO_LONG
-        else:
-            rooms[number] = room
-    windows = [context]
-    if rooms:
-        code = language or detect_language(context[:2000])
-        windows = cut_windows(context, min(rooms.values()), count_tokens=judge.count_tokens, language=code)
-    for window in windows:
+    windows = _windows(context, rooms, judge, language)
+    verdicts: dict[int, dict[str, Verdict]] = {number: {} for number in range(len(statements))}
+    # Window by window, so that each is decoded once for all the statements that share it.
+    for window in dict.fromkeys(window for cut in windows.values() for window in cut):
         for number in rooms:
-            if number in failures:
+            if number in failures or window not in windows[number]:
                 continue
             try:
                 fields = {"context": window, "statement": statements[number].text}
-                verdicts[number].append(judge.ask("support", fields))
+                verdicts[number][window] = judge.ask("support", fields)
             except PromptTooLong:
                 failures[number] = Reason.PROMPT_TOO_LONG
             except EngineError:
@@ -161,14 +158,41 @@ def judge_statements(
     judged = tuple(
         JudgedStatement(
             statement=statement,
-            verdict=Verdict(value=None, reason=failures[number], windows=len(windows))
+            verdict=Verdict(value=None, reason=failures[number], windows=len(windows.get(number, [context])))
             if number in failures
-            else _best(verdicts[number]),
+            else _best([verdicts[number][window] for window in windows[number]]),
         )
         for number, statement in enumerate(statements)
     )
     assert len(judged) == len(statements)  # one statement, one verdict
     return judged
+
+
+def _windows(
+    context: str, rooms: Mapping[int, int], judge: Judge, language: str | None
+) -> dict[int, list[str]]:
+    """How the context is cut for each statement, given the room beside it.
+
+    All but long statements share the same windows, cut with room to spare for a statement.
+    """
+    cuts: dict[int, list[str]] = {}
+    found: dict[int, list[str]] = {}
+    size = code = shared = None
+    for number, room in rooms.items():
+        if room < _SMALLEST_ROOM:
+            continue
+        if len(context.encode("utf-8", "replace")) > room:  # a byte is at most one token
+            size = judge.count_tokens(context) if size is None else size
+            shared = judge.room("support", {}) if shared is None else shared
+            code = code or language or detect_language(context[:2000])
+            if size > room:
+                room = min(room, shared - min(_STATEMENT, shared // 4))
+                if room not in cuts:
+                    cuts[room] = cut_windows(context, room, count_tokens=judge.count_tokens, language=code)
+                found[number] = cuts[room]
+                continue
+        found[number] = [context]
+    return found
 
 
 def _best(verdicts: Sequence[Verdict]) -> Verdict:

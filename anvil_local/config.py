@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import difflib
 import os
+import re
 import tomllib
 from collections.abc import Mapping
 from pathlib import Path
@@ -62,6 +63,13 @@ class Config(Record):
     """Leave bad rows out instead of refusing the file."""
     output: tuple[str, ...] = ()
     """Report files to write; the suffix is the format."""
+
+    @field_validator("language")
+    @classmethod
+    def _known_language(cls, value: str | None) -> str | None:
+        if value is not None and not re.fullmatch(r"[a-z]{2,3}(-[A-Za-z0-9]+)*", value):
+            raise ValueError("a language is given by its ISO 639 code, such as en or de")
+        return value
 
     @field_validator("model", mode="before")
     @classmethod

@@ -180,7 +180,8 @@ def _with_question(draft: _Draft, spans: list[Span], sentence: str) -> str | Non
         if not (short or is_assent(sentence, draft.language)):
             return None
     question = " ".join(draft.question.split())
-    return draft.language.short.format(question=question, answer=" ".join(sentence.split()))
+    answer = " ".join(sentence.split()).strip("*_ ") or sentence
+    return draft.language.short.format(question=question, answer=answer)
 
 
 def _names_only(draft: _Draft, spans: list[Span], sentence: str) -> bool:

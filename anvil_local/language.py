@@ -374,4 +374,4 @@ def is_simple(sentence: str, language: Language) -> bool:
     tokens = words(sentence)
     if len(tokens) > _SIMPLE or has_address(sentence, language):
         return False
-    return not any(token in language.joins or token in language.pronouns for token in tokens)
+    return not count_listed(sentence, language.joins | language.pronouns, language)

@@ -247,10 +247,8 @@ class GoalVerdicts(Record):
 class SampleResult(Record):
     """One sample under one metric."""
 
-    sample_id: str
-    """The sample."""
-    source: str
-    """Where the sample was read, `FILE:LINE`."""
+    sample: Sample
+    """The sample as it was read: the report alone is enough to judge it again."""
     metric: str
     """The metric's name."""
     score: float | None
@@ -265,16 +263,32 @@ class SampleResult(Record):
     """Verdicts that are 0 or 1."""
     unscored: int = 0
     """Verdicts that could not be decided."""
-    response: str | None = None
-    """The response, which the spans of the statements point into."""
     statements: tuple[JudgedStatement, ...] = ()
     """Every statement with its verdict (faithfulness)."""
     decomposition: Decomposition | None = None
     """How the response was cut (faithfulness)."""
     goal: GoalVerdicts | None = None
     """The parts of the verdict (goal accuracy)."""
-    metadata: dict[str, Any] = {}
-    """The row's other keys, unchanged."""
+
+    @property
+    def sample_id(self) -> str:
+        """The sample's identifier."""
+        return self.sample.id
+
+    @property
+    def source(self) -> str:
+        """Where the sample was read, `FILE:LINE`."""
+        return self.sample.source
+
+    @property
+    def response(self) -> str | None:
+        """The response, which the spans of the statements point into."""
+        return self.sample.response
+
+    @property
+    def metadata(self) -> dict[str, Any]:
+        """The row's other keys, unchanged."""
+        return self.sample.metadata
 
 
 class Fingerprint(Record):

@@ -120,15 +120,41 @@ def test_a_long_context_is_judged_in_windows_and_any_of_them_may_support() -> No
     assert all(f"Pump {number} " in seen for number in range(100))
 
 
+def test_a_verdict_does_not_depend_on_the_statements_beside_it() -> None:
+    context = " ".join(f"Pump {number} runs in hall {number}." for number in range(200))
+    texts = ["Pump 7 runs.", "word " * 150, "Pump 9 runs " + "and runs " * 10, "word " * 120]
+
+    def asked(*numbers: int) -> dict[str, list[str]]:
+        judge = FakeJudge(window=300)
+        judge_statements(statements(*(texts[number] for number in numbers)), context, judge)
+        found: dict[str, list[str]] = {}
+        for _, fields in judge.asked:
+            found.setdefault(fields["statement"], []).append(fields["context"])
+        return found
+
+    together = asked(0, 1, 2, 3)
+    for number, text in enumerate(texts):
+        assert asked(number) == {text: together[text]}
+    assert together[texts[0]] == together[texts[2]]
+    assert len(together[texts[1]]) > len(together[texts[0]]) > 1
+
+
 def test_the_first_of_equal_windows_decides() -> None:
     judged = judge_statements(statements("x"), "One two three. " * 100, FakeJudge([-1.0], window=100))
     assert judged[0].verdict.window == 0
     assert judged[0].verdict.value == 0
 
 
+def test_a_window_that_comes_twice_is_asked_about_once_and_counted_twice() -> None:
+    judge = FakeJudge([-1.0], window=100)
+    judged = judge_statements(statements("x"), "One two three. " * 300, judge)
+    assert judged[0].verdict.windows > len(judge.asked)
+    assert len({fields["context"] for _, fields in judge.asked}) == len(judge.asked)
+
+
 def test_a_failure_in_one_window_leaves_the_statement_undecided() -> None:
     judge = FakeJudge([1, EngineError("broken")], window=100)
-    judged = judge_statements(statements("x"), "One two three. " * 100, judge)
+    judged = judge_statements(statements("x"), " ".join(map(str, range(400))), judge)
     assert judged[0].verdict.value is None
     assert judged[0].verdict.windows > 1
     assert len(judge.asked) == 2

@@ -43,7 +43,20 @@ def test_version_prints_one_line(capsys: pytest.CaptureFixture[str]) -> None:
 
 
 @pytest.mark.parametrize(
-    "command", [[], ["run"], ["judge"], ["decompose"], ["goal"], ["models"], ["models", "install"], ["info"]]
+    "command",
+    [
+        [],
+        ["run"],
+        ["judge"],
+        ["decompose"],
+        ["goal"],
+        ["models"],
+        ["models", "install"],
+        ["info"],
+        ["calibrate"],
+        ["selfcheck"],
+        ["cache"],
+    ],
 )
 def test_every_command_has_help(command: list[str], capsys: pytest.CaptureFixture[str]) -> None:
     assert run(*command, "--help") == 0
@@ -57,7 +70,19 @@ def test_a_run_prints_the_report_on_stdout_and_exits_with_0(
     captured = capsys.readouterr()
     assert "faithfulness" in captured.out
     assert "It snowed." in captured.out
-    assert captured.err == ""
+    # Nobody has measured a fake: the only thing to say on stderr.
+    assert captured.err.startswith("warning: ")
+    assert captured.err.count("\n") == 1
+
+
+def test_a_required_selfcheck_refuses_an_unfit_judge_before_anything_is_judged(
+    judge: FakeJudge, data: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert run("run", data, "--selfcheck") == 2
+    captured = capsys.readouterr()
+    assert captured.out == ""
+    assert "unfit" in captured.err
+    assert all(fields["statement"] not in ROW["response"] for _, fields in judge.asked)
 
 
 def test_a_failed_gate_exits_with_1_and_a_passed_one_with_0(judge: FakeJudge, data: Path) -> None:

@@ -336,6 +336,11 @@ def test_braces_in_question_and_answer_are_text() -> None:
     assert texts(found) == ['The answer to the question "What is {question}?" is: {answer}']
 
 
+def test_emphasis_around_a_short_answer_is_left_out() -> None:
+    found = split_statements("**No.** The mill closed.", question="Is it open?")
+    assert texts(found) == ['The answer to the question "Is it open?" is: No.', "The mill closed."]
+
+
 def test_a_phrase_before_an_answer_is_no_answer() -> None:
     found = split_statements("Of course! The mill opens at nine.", question="When does the mill open?")
     assert texts(found) == ["The mill opens at nine."]

@@ -11,14 +11,13 @@ from hypothesis import strategies as st
 
 from anvil_local.errors import UsageError
 from anvil_local.gates import AGGREGATES, COMPARISONS, TARGETS, check_gates, parse_gate, show_apart
-from anvil_local.records import GateOutcome, Reason, SampleResult
+from anvil_local.records import GateOutcome, Reason, Sample, SampleResult
 from anvil_local.scoring import summarize
 
 
 def sample(supported: int, scored: int, unscored: int = 0, metric: str = "faithfulness") -> SampleResult:
     return SampleResult(
-        sample_id="1",
-        source="a:1",
+        sample=Sample(id="1", source="a:1"),
         metric=metric,
         score=supported / scored if scored else None,
         reason=None if scored else Reason.NO_STATEMENTS,

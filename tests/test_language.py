@@ -19,6 +19,7 @@ from anvil_local.language import (
     has_address,
     is_assent,
     is_polar,
+    is_simple,
     load_language,
     makes_claim,
     matches,
@@ -277,6 +278,9 @@ CLAIMS = {
         "Why?" is a book.
         It asks (who is next?) and stops.
         I can help plants grow.
+        The passage does not contain a toilet.
+        Let me explain: the mill closed.
+        I hope this is clear: the mill closed.
         Hope Street is long.
         12.
         x = 1
@@ -285,6 +289,7 @@ CLAIMS = {
         Hallo Welt ist ein Programm.
         Klar ist das Wasser.
         Wir konnten im Nordturm keine Schäden finden.
+        Ich konnte im Nordturm keine Schäden finden.
         Wir haben keine Filiale in Bonn.
         Leider brannte die Mühle 1990 ab.
         Es tut mir leid, das Museum ist geschlossen.
@@ -341,6 +346,7 @@ CLAIMS = {
         """,
     "ja": """
         損傷は見つかりませんでした。
+        被害の情報はありません。
         申し訳ありませんが、美術館は閉館しました。
         こんにちは赤ちゃんは曲です。
         お手伝いロボットは1990年に作られた。
@@ -349,6 +355,7 @@ CLAIMS = {
         不能使用水。
         很遗憾，博物馆周日关闭。
         北塔没有损坏。
+        无法确定死因。
         """,
     "ar": """
         لم أجد أي ضرر.
@@ -387,6 +394,7 @@ TALK = {
         I'm not sure.
         I am unable to answer that question.
         I can't provide medical advice.
+        I'm sorry, I can't.
         Unknown.
         N/A
         Hello!
@@ -565,6 +573,28 @@ def test_negations_are_counted_with_contracted_ones() -> None:
     assert count_negations("It isn't red, nor is it not blue; nobody knows.", ENGLISH) == 4
     assert count_negations("損傷はありません", load_language("ja")) == 1
     assert count_negations("The knot is not tight", ENGLISH) == 1
+
+
+@pytest.mark.parametrize(
+    ("code", "text", "simple"),
+    [
+        ("en", "The bow is at most 1,5 % in hall 3.", True),
+        ("en", "The mill burned and the dam broke.", False),
+        ("en", "It burned.", False),
+        ("en", "The mill, an old one, burned.", False),
+        ("en", "The mill that burned was old.", False),
+        ("en", "The oldest mill " + "on the river " * 5 + "burned.", False),
+        ("en", "I saw the mill burn.", False),
+        ("de", "Die Mühle brannte 1990.", True),
+        ("de", "Die Mühle brannte, weil es blitzte.", False),
+        ("zh", "桥于1967年开通。", True),
+        ("zh", "因为下雨桥关闭。", False),
+        ("ja", "橋は1967年に開通。", True),
+        ("ja", "雨だから橋は閉鎖。", False),
+    ],
+)
+def test_a_sentence_is_simple_only_when_nothing_joins_or_leans(code: str, text: str, simple: bool) -> None:
+    assert is_simple(text, load_language(code)) == simple
 
 
 def test_a_company_that_says_we_addresses_nobody() -> None:

@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import ast
+import os
 import subprocess
 import sys
 from collections.abc import Iterator
 from graphlib import CycleError, TopologicalSorter
 from pathlib import Path
 
+import platformdirs
 import pytest
+import pytest_socket
 
 import anvil_local
 
@@ -18,13 +21,14 @@ PACKAGE = Path(anvil_local.__file__).parent
 # A module imports from lower rows only; a package is one module here. Imports inside functions count too.
 LAYERS = (
     ("cli",),
-    ("config", "runner"),
-    ("assess",),
-    ("decompose", "reports", "voting"),
+    ("config", "runner", "selfcheck"),
+    ("assess", "cards"),
+    ("cache", "calibration", "decompose", "reports", "voting"),
     ("judge",),
     ("engine", "gates", "grammar", "models"),
+    ("gguf",),
     ("metrics", "scoring", "windows"),
-    ("language", "prompts", "samples"),
+    ("language", "probes", "prompts", "samples"),
     ("records",),
     ("errors", "_version"),
 )
@@ -52,16 +56,14 @@ def is_type_checking(node: ast.AST) -> bool:
 
 
 def nodes(tree: ast.AST, *, inside_functions: bool, for_types: bool) -> Iterator[ast.AST]:
-    for node in ast.iter_child_nodes(tree):
-        if not inside_functions and isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda):
-            continue
-        if is_type_checking(node) and not for_types:
-            assert isinstance(node, ast.If)
-            for other in node.orelse:
-                yield from nodes(other, inside_functions=inside_functions, for_types=for_types)
-            continue
-        yield node
-        yield from nodes(node, inside_functions=inside_functions, for_types=for_types)
+    children = list(ast.iter_child_nodes(tree))
+    if is_type_checking(tree) and not for_types:
+        assert isinstance(tree, ast.If)
+        children = list(tree.orelse)
+    for node in children:
+        if inside_functions or not isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda):
+            yield node
+            yield from nodes(node, inside_functions=inside_functions, for_types=for_types)
 
 
 def imports(name: str, *, inside_functions: bool = True, for_types: bool = True) -> set[str]:
@@ -137,7 +139,10 @@ def test_heavy_libraries_are_imported_where_they_are_used_and_nowhere_else(name:
 
 
 LOADED = f"import sys; print(*sorted(set({HEAVY!r}) & set(sys.modules)), file=sys.stderr)"
-RUN = "from anvil_local.cli import main\ntry:\n    main({arguments!r})\nexcept SystemExit as end:\n    assert not end.code\n"
+RUN = (
+    "from anvil_local.cli import main\n"
+    "try:\n    main({arguments!r})\nexcept SystemExit as end:\n    assert not end.code\n"
+)
 
 
 def loaded_by(code: str) -> str:
@@ -153,7 +158,7 @@ def loaded_by(code: str) -> str:
     [
         "import anvil_local",
         "import anvil_local.cli",
-        "import anvil_local.runner, anvil_local.config, anvil_local.models, anvil_local.engine, anvil_local.grammar",
+        "import " + ", ".join(sorted(FILES)),
         "from anvil_local import *",
         RUN.format(arguments=["--version"]),
         RUN.format(arguments=["--help"]),
@@ -183,3 +188,30 @@ def test_the_package_alone_loads_not_even_its_own_parts() -> None:
 
 def test_this_test_would_notice() -> None:
     assert loaded_by("import numpy") == "numpy"
+
+
+# What conftest.py promises
+
+
+def test_a_test_cannot_load_a_model_by_accident() -> None:
+    from anvil_local.engine import Engine, EngineOptions
+
+    with pytest.raises(AssertionError, match="mark it real_model"):
+        Engine(Path("any.gguf"), options=EngineOptions())
+
+
+def test_a_test_cannot_reach_the_network() -> None:
+    import socket
+
+    # pytest-socket warns before it raises, and warnings are errors here.
+    with pytest.raises((pytest_socket.SocketBlockedError, UserWarning), match="A test tried to use socket"):
+        socket.create_connection(("127.0.0.1", 9), timeout=1)
+
+
+def test_a_test_sees_neither_settings_nor_the_home_of_the_developer() -> None:
+    assert not [name for name in os.environ if name.startswith("ANVIL_")]
+    assert os.environ["NO_COLOR"]
+    home = Path.home()
+    assert not list(home.iterdir())
+    assert home in platformdirs.user_data_path("anvil-local").parents
+    assert home in platformdirs.user_cache_path("anvil-local").parents

@@ -33,6 +33,7 @@ from anvil_local.records import (
     JudgedStatement,
     Reason,
     Report,
+    Sample,
     SampleResult,
     Settings,
     Statement,
@@ -77,6 +78,7 @@ def answer(
     response: str | None,
     *statements: tuple[str, Verdict],
     source: str | None = None,
+    metadata: dict[str, Any] | None = None,
     **more: Any,
 ) -> SampleResult:
     judged = tuple(
@@ -87,11 +89,14 @@ def answer(
     )
     return score_statements(
         SampleResult(
-            sample_id=sample_id,
-            source=f"answers.jsonl:{sample_id}" if source is None else source,
+            sample=Sample(
+                id=sample_id,
+                source=f"answers.jsonl:{sample_id}" if source is None else source,
+                response=response,
+                metadata=metadata or {},
+            ),
             metric="faithfulness",
             score=None,
-            response=response,
             statements=judged,
             **more,
         )
@@ -101,8 +106,7 @@ def answer(
 def trace(sample_id: str, reached: Verdict, *, desired: str = "A table for two is booked.") -> SampleResult:
     return score_goal(
         SampleResult(
-            sample_id=sample_id,
-            source=f"traces.jsonl:{sample_id}",
+            sample=Sample(id=sample_id, source=f"traces.jsonl:{sample_id}"),
             metric="goal_with_reference",
             score=None,
             goal=GoalVerdicts(
@@ -390,12 +394,12 @@ def test_a_number_that_json_does_not_have_becomes_null() -> None:
     odd = answer("1", "r", metadata={"loss": float("nan"), "best": [float("inf")]})
     written = render_json(report(odd))
     assert "NaN" not in written
-    assert json.loads(written)["results"][0]["metadata"] == {"loss": None, "best": [None]}
+    assert json.loads(written)["results"][0]["sample"]["metadata"] == {"loss": None, "best": [None]}
 
 
 def test_metadata_that_json_cannot_hold_is_written_as_text() -> None:
     written = render_json(report(answer("1", "r", metadata={"x": range(3), "path": Path("a")})))
-    assert json.loads(written)["results"][0]["metadata"] == {"x": "range(0, 3)", "path": "a"}
+    assert json.loads(written)["results"][0]["sample"]["metadata"] == {"x": "range(0, 3)", "path": "a"}
 
 
 def test_a_field_of_a_later_release_is_left_out() -> None:
@@ -413,7 +417,7 @@ def test_the_counts_of_json_agree() -> None:
             assert result["scored"] + result["unscored"] == len(result["statements"])
             for judged in result["statements"]:
                 place = judged["statement"]
-                assert 0 <= place["start"] <= place["end"] <= len(result["response"])
+                assert 0 <= place["start"] <= place["end"] <= len(result["sample"]["response"])
 
 
 @pytest.mark.parametrize(

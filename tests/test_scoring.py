@@ -18,6 +18,7 @@ from anvil_local.records import (
     GoalVerdicts,
     JudgedStatement,
     Reason,
+    Sample,
     SampleResult,
     Statement,
     Verdict,
@@ -48,7 +49,10 @@ def judged(*verdicts: Verdict) -> SampleResult:
         for n, item in enumerate(verdicts)
     )
     return SampleResult(
-        sample_id="1", source="a:1", metric="faithfulness", score=None, response="s", statements=statements
+        sample=Sample(id="1", source="a:1", response="s"),
+        metric="faithfulness",
+        score=None,
+        statements=statements,
     )
 
 
@@ -67,7 +71,7 @@ def goal(reached: Verdict) -> SampleResult:
         done=other,
         formatter="plain-1",
     )
-    return SampleResult(sample_id="1", source="", metric="goal_with_reference", score=None, goal=parts)
+    return SampleResult(sample=Sample(id="1"), metric="goal_with_reference", score=None, goal=parts)
 
 
 def test_the_score_is_supported_over_scored() -> None:
@@ -129,13 +133,13 @@ def test_the_exact_score_is_the_ratio_of_the_counts() -> None:
 
 
 def test_the_exact_score_of_a_number_without_counts_is_its_decimal() -> None:
-    bare = SampleResult(sample_id="1", source="", metric="m", score=0.1)
+    bare = SampleResult(sample=Sample(id="1"), metric="m", score=0.1)
     assert exact_score(bare) == Fraction(1, 10)
 
 
 def test_a_mean_of_tenths_has_no_rounding_noise() -> None:
     # 0.1 + 0.2 is not 0.3 in floats.
-    results = [SampleResult(sample_id="1", source="", metric="m", score=score) for score in (0.1, 0.2, 0.6)]
+    results = [SampleResult(sample=Sample(id="1"), metric="m", score=score) for score in (0.1, 0.2, 0.6)]
     assert exact_mean(results) == Fraction(3, 10)
     assert summarize(results)[0].mean == 0.3
 
@@ -204,7 +208,7 @@ def test_the_worst_come_first_and_samples_at_one_not_at_all() -> None:
         "e": [],
         "f": [0, 0],
     }
-    results = [scored(values).model_copy(update={"sample_id": name}) for name, values in names.items()]
+    results = [scored(values).model_copy(update={"sample": Sample(id=name)}) for name, values in names.items()]
     assert [result.sample_id for result in rank_worst(results)] == ["f", "c", "d", "a"]
 
 

@@ -11,9 +11,10 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from anvil_local.cli import console, options
-from anvil_local.errors import ExitCode
+from anvil_local.errors import ExitCode, ModelError
 
 if TYPE_CHECKING:
+    from anvil_local.judge import Judge
     from anvil_local.records import SampleResult
 
 
@@ -72,6 +73,12 @@ def run(
     cache: options.Cache = None,
     refresh: options.Refresh = False,
     cache_dir: options.CacheDir = None,
+    selfcheck: Annotated[
+        bool,
+        typer.Option(
+            "--selfcheck", help="Refuse a judge that `selfcheck` calls unfit.", rich_help_panel="Judge"
+        ),
+    ] = False,
     json: options.Json = False,
     quiet: options.Quiet = False,
     verbose: Annotated[
@@ -91,7 +98,7 @@ def run(
     from anvil_local.gates import parse_gate
     from anvil_local.metrics import choose_metrics
     from anvil_local.reports import check_report_paths, render_json, render_terminal, write_reports
-    from anvil_local.runner import build_report, make_settings, run_samples
+    from anvil_local.runner import build_report, check_fit, make_settings, run_samples
     from anvil_local.samples import DEFAULT_FORMATTER, SampleFile
 
     config = load_config(
@@ -134,10 +141,12 @@ def run(
             console.say(
                 f"note: {counts.lone_contexts} rows give their contexts as one text, taken as one context"
             )
+        total = check_fit(samples, choices)
         results: list[SampleResult] = []
         complete = True
         with closing(options.build_judge(config, refresh=refresh)) as judge:
-            with console.progress(counts.rows - counts.rejected, quiet=quiet) as on_progress:
+            _check_judge(judge, required=selfcheck, quiet=quiet, models_dir=config.models_dir)
+            with console.progress(total, quiet=quiet) as on_progress:
                 try:
                     # `extend` keeps what was finished when Ctrl-C ends the run.
                     results.extend(
@@ -170,3 +179,21 @@ def run(
         console.say("interrupted: the report holds what was finished")
         return ExitCode.INTERRUPTED
     return ExitCode.OK if report.passed else ExitCode.GATE_FAILED
+
+
+def _check_judge(judge: Judge, *, required: bool, quiet: bool, models_dir: str | None) -> None:
+    """Refuse an unfit judge if asked to; else say when nobody knows how good it is."""
+    from anvil_local.selfcheck import ensure_selfcheck, judge_standing
+
+    say = (lambda _: None) if quiet else console.say
+    if not required:
+        if warning := judge_standing(judge.fingerprint, models_dir=models_dir):
+            say(f"warning: {warning}")
+        return
+    checked = ensure_selfcheck(judge, say)
+    if checked.verdict == "unfit":
+        raise ModelError(
+            f"this judge is unfit: {checked.right} of {checked.total} probes right",
+            value=judge.fingerprint.short,
+            hint="`anvil-local selfcheck -v` shows what it gets wrong; bring another model with -m",
+        )

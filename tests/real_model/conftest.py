@@ -21,24 +21,22 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
             item.add_marker(pytest.mark.real_model)
 
 
-def find_model(name: str) -> Path:
+def load(name: str, folder: Path) -> GgufJudge:
     try:
-        return resolve_model(name).path
+        return GgufJudge(resolve_model(name, folder=folder), window=2048)
     except ModelNotFound as error:
         pytest.fail(f"{error}", pytrace=False)
 
 
 @pytest.fixture(scope="session")
-def smollm2() -> Iterator[GgufJudge]:
-    find_model("smollm2-135m")
-    with GgufJudge.load("smollm2-135m", window=2048) as judge:
+def smollm2(models_dir: Path) -> Iterator[GgufJudge]:
+    with load("smollm2-135m", models_dir) as judge:
         yield judge
 
 
 @pytest.fixture(scope="session")
-def gemma() -> Iterator[GgufJudge]:
-    find_model("gemma-3-270m")
-    with GgufJudge.load("gemma-3-270m", window=2048) as judge:
+def gemma(models_dir: Path) -> Iterator[GgufJudge]:
+    with load("gemma-3-270m", models_dir) as judge:
         yield judge
 
 
