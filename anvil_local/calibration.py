@@ -308,6 +308,8 @@ class Judged(Record):
     """logit(1) - logit(0), in nats; None when no model was asked, or when it failed."""
     value: Literal[0, 1] | None
     """The verdict; None when undecided. A 0 without a margin is a 0 at every threshold (empty context)."""
+    p_supported: float | None = None
+    """p(1) / (p(0) + p(1)); None: the logistic of the margin. A vote of several judges has its own."""
     mass: float | None = None
     """p(0) + p(1) before the constraint."""
     set: str = _NO_SET
@@ -325,6 +327,15 @@ class Judged(Record):
         if self.margin is not None:
             return self.margin
         return math.inf if self.value else -math.inf
+
+    @property
+    def probability(self) -> float:
+        """p_supported; 0 or 1 for what needed no model."""
+        if self.p_supported is not None:
+            return self.p_supported
+        # The half that does not overflow.
+        small = math.exp(-abs(self.score))
+        return 1 / (1 + small) if self.score > 0 else small / (1 + small)
 
 
 class Estimate(Record):
@@ -505,14 +516,6 @@ class _Rows:
 
         return cls(labels=np.array(labels, dtype=bool), scores=np.array(scores, dtype=np.float64))
 
-    @property
-    def probabilities(self) -> Floats:
-        """p_supported, the logistic of the margin."""
-        from scipy.special import expit
-
-        found: Floats = expit(self.scores)
-        return found
-
     def resamples(self, name: str, seed: int, draws: int) -> Iterator[Floats]:
         """How often each row is drawn, in blocks of shape (draws, n); as many of each label as there are."""
         import numpy as np
@@ -552,7 +555,8 @@ def _measure_set(
     used = max(1, min(bins, len(scored) // 10))
     if scored:
         arrays = _Rows.of([row.score for row in scored], labels)
-        calibration_error, brier, errors = _calibration(arrays, used, name, seed, draws)
+        probabilities = [row.probability for row in scored]
+        calibration_error, brier, errors = _calibration(arrays, probabilities, used, name, seed, draws)
         if 0 < sum(labels) < len(labels):
             prevalence = sum(labels) / len(labels)
             balanced = _square_and_add(lambda s: (s[0] + s[1]) / 2, [sensitivity, specificity])
@@ -678,19 +682,19 @@ def _newcombe_auroc(value: float, ones: int, zeros: int) -> tuple[float, float]:
 
 
 def _calibration(
-    rows: _Rows, bins: int, name: str, seed: int, draws: int
+    rows: _Rows, said: Sequence[float], bins: int, name: str, seed: int, draws: int
 ) -> tuple[Estimate, Estimate, Floats]:
     """Calibration error and Brier score, and the resampled calibration errors.
 
     The calibration error is the mean over rows of |share of label 1 - mean of p_supported| in the row's
-    bin (Naeini et al. 2015, with bins of equal mass as in Nguyen and O'Connor 2015). Equal scores share
-    a bin; the bins are those of the sample in all resamples.
+    bin (Naeini et al. 2015, with bins of equal mass as in Nguyen and O'Connor 2015). Equal probabilities
+    share a bin; the bins are those of the sample in all resamples.
     """
     import numpy as np
 
-    probabilities = rows.probabilities
-    order = np.argsort(rows.scores, kind="stable")
-    ordered = rows.scores[order]
+    probabilities = np.array(said, dtype=np.float64)
+    order = np.argsort(probabilities, kind="stable")
+    ordered = probabilities[order]
     first = np.searchsorted(ordered, ordered, side="left")
     starts = np.flatnonzero(np.r_[True, np.diff(first * bins // len(ordered)) > 0])
     gaps = (rows.labels - probabilities)[order]

@@ -220,13 +220,20 @@ def make_card(
     return JudgeCard(
         version=__version__,
         created=(created or datetime.now(UTC)).isoformat(timespec="seconds"),
-        name=judge_name(judge.parts),
+        name=_judge_in_words(judge.parts),
         judge=judge,
         measurements=tuple(measurements),
         decompositions=tuple(decompositions),
         cases=cases,
         notes=(*limits, *notes),
     )
+
+
+def _judge_in_words(parts: Mapping[str, Any]) -> str:
+    votes = parts.get("vote")
+    if isinstance(votes, list | tuple):
+        return "vote of " + " + ".join(_judge_in_words(vote["parts"]) for vote in votes)
+    return judge_name(parts)
 
 
 def _limits(measurement: Measurement) -> list[str]:
@@ -343,9 +350,9 @@ def judge_parts(judge: Fingerprint, task: Task | None) -> Any:
 
 
 def _without_build(parts: Any) -> Any:
-    """The parts without those named `build`, at any depth: several judges that vote have one each."""
+    """The parts without the build, at any depth: judges that vote have one each, and a digest over it."""
     if isinstance(parts, Mapping):
-        return {key: _without_build(value) for key, value in parts.items() if key != "build"}
+        return {key: _without_build(part) for key, part in parts.items() if key not in ("build", "digest")}
     if isinstance(parts, list | tuple):
         return [_without_build(item) for item in parts]
     return parts
@@ -421,7 +428,7 @@ def _code(text: str, limit: int = 60) -> str:
 def _head(card: JudgeCard) -> str:
     return (
         f"Judge `{card.judge.short}`, measured {card.created[:10]} with anvil-local {card.version}. "
-        "Numbers in brackets are 95 % intervals."
+        "Numbers in brackets are 95 % intervals; they take rows and statements as independent of each other."
     )
 
 
@@ -588,11 +595,12 @@ def show_number(value: float | None) -> str:
     """Three decimals; never `1.000` or `0.000` for what is neither."""
     if value is None:
         return "none"
-    if 0 < value < 0.0005:
+    # Sums of floats that are 0 on paper stay below the first bound.
+    if 1e-9 < value < 0.0005:
         return "<0.001"
     if 0.9995 <= value < 1:
         return ">0.999"
-    return f"{value:.3f}"
+    return f"{0.0 if abs(value) < 1e-9 else value:.3f}"
 
 
 def show_estimate(estimate: Estimate) -> str:

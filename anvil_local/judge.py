@@ -241,6 +241,11 @@ class GgufJudge:
                 }
                 for task, prompt in prompts.items()
             },
+            "options": {
+                "profile": self._profile,
+                "adapter": self._use_adapters,
+                "threshold": self._threshold,
+            },
             "thresholds": {task: self.threshold_of(task) for task in ("support", "goal")},
             "grammar": {name: digest(pattern) for name, pattern in sorted(PATTERNS.items())},
             "decode": {

@@ -238,6 +238,14 @@ def test_a_zero_without_a_margin_is_below_every_margin() -> None:
     assert threshold.balanced_accuracy == 1
 
 
+def test_a_vote_has_a_probability_of_its_own() -> None:
+    rows = [judged(1.0, 1, p_supported=0.9), judged(-1.0, 0, p_supported=0.2)]
+    (numbers,) = measure(rows).sets
+    assert numbers.brier.value == pytest.approx((0.1**2 + 0.2**2) / 2)
+    assert judged(-800.0, 0).probability == 0
+    assert judged(800.0, 0).probability == 1
+
+
 def test_macro_is_the_plain_mean_and_the_sum_of_the_counts() -> None:
     found = measure(
         [*rows_of([1.0] * 9 + [-1.0], [-1.0] * 10, set="a"), *rows_of([1.0, -1.0], [1.0, -1.0], set="b")]

@@ -159,6 +159,21 @@ def test_a_card_is_written_whole_in_the_format_of_its_suffix(tmp_path: Path) -> 
             check_card_paths([tmp_path / bad])
 
 
+@pytest.mark.parametrize(
+    ("value", "shown"),
+    [
+        (None, "none"),
+        (0.0, "0.000"),
+        (-1e-17, "0.000"),
+        (1e-4, "<0.001"),
+        (0.9996, ">0.999"),
+        (-0.5, "-0.500"),
+    ],
+)
+def test_a_number_is_never_shown_as_0_or_1_when_it_is_neither(value: float | None, shown: str) -> None:
+    assert cards.show_number(value) == shown
+
+
 # Finding
 
 
@@ -224,6 +239,23 @@ def test_only_what_can_change_a_tasks_verdicts_parts_its_card_from_the_judge(
     assert (find_card(fingerprint(**change), task="support", folder=own) is not None) is support
     # The card holds no measurement of the other task.
     assert find_card(fingerprint(), task="goal", folder=own) is None
+
+
+def test_judges_that_vote_have_a_card_of_their_own(folders: tuple[Path, Path]) -> None:
+    own, _ = folders
+
+    def vote(*members: Fingerprint) -> Fingerprint:
+        return Fingerprint(digest="v", parts={"vote": [member.model_dump() for member in members]})
+
+    one, two = fingerprint(), fingerprint(model={"name": "large", "sha256": "zz"})
+    made = make_card(vote(one, two), measurements=[measurement()])
+    assert made.name == "vote of small + large"
+    write_card(made, [own / "cards" / "a.json"])
+    found = find_card(vote(fingerprint(build={"x": "y"}), two), task="support", folder=own)
+    assert found is not None
+    assert found.how == "same judge, other build"
+    assert find_card(vote(two, one), folder=own) is None
+    assert find_card(one, folder=own) is None
 
 
 # scripts/measure_judge

@@ -21,7 +21,8 @@ PACKAGE = Path(anvil_local.__file__).parent
 # A module imports from lower rows only; a package is one module here. Imports inside functions count too.
 LAYERS = (
     ("cli",),
-    ("config", "runner", "selfcheck"),
+    ("config", "replay"),
+    ("runner", "selfcheck"),
     ("assess", "cards"),
     ("cache", "calibration", "decompose", "reports", "voting"),
     ("judge",),

@@ -55,8 +55,9 @@ def calibrate(
 ) -> int:
     """Measure the judge against labels of people, set by set; write a judge card.
 
-    A row for support has context (or retrieved_contexts), statement and label (0 or 1); a row for goal has
-    the messages of a trace, label, and reference if there is one. Rows may name a set.
+    A row for support has context (or retrieved_contexts), statement, label.
+    A row for goal has the messages of a trace, label, and maybe a reference.
+    A label is 0 or 1; a row may name its set.
     """
     from anvil_local.assess import Options
     from anvil_local.calibration import choose_threshold, measure, read_labelled
@@ -183,6 +184,7 @@ def _judged(row: LabelledRow | LabelledTrace, verdict: Verdict) -> Judged:
         label=row.label,
         margin=verdict.margin,
         value=verdict.value,
+        p_supported=verdict.p_supported,
         mass=verdict.mass,
         set=row.set,
         kind=row.kind,

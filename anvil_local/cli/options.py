@@ -8,10 +8,12 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from anvil_local.cli import console
+from anvil_local.errors import UsageError
 
 if TYPE_CHECKING:
     from anvil_local.config import Config
     from anvil_local.judge import Judge
+    from anvil_local.records import Fingerprint
 
 _JUDGE = "Judge"
 
@@ -92,6 +94,31 @@ def given(
         "threshold": threshold,
         "models_dir": str(models_dir) if models_dir else None,
     }
+
+
+def of_judge(fingerprint: Fingerprint) -> dict[str, Any]:
+    """The options that build the judge of a fingerprint, for `load_config`.
+
+    Raises:
+        UsageError: the fingerprint is not of a judge that these options can build.
+    """
+    judges = [vote["parts"] for vote in fingerprint.parts.get("vote", ())] or [fingerprint.parts]
+    try:
+        first = judges[0]
+        return {
+            "model": tuple(judge["model"]["name"] for judge in judges),
+            "prompts": first["options"]["profile"] if len(judges) == 1 else None,
+            "adapter": first["options"]["adapter"],
+            "threshold": first["options"]["threshold"],
+            "window": first["decode"]["window"],
+            "gpu_layers": first["decode"]["gpu_layers"],
+        }
+    except (KeyError, TypeError) as error:
+        raise UsageError(
+            "this report was not judged by a GGUF model",
+            value=fingerprint.short,
+            hint="only a report that `anvil-local run` wrote can be judged again",
+        ) from error
 
 
 def load(*, cache_dir: Path | None = None, **given: Any) -> Config:
