@@ -252,9 +252,9 @@ def _judge_goal(prepared: Prepared, result: SampleResult, judge: Judge) -> Sampl
         desired = sample.reference
     else:
         # What the model infers is a summary of what the user said; without it, those words themselves.
-        desired = workflow.user_goal if workflow else _first_words(messages)
+        desired = workflow.user_goal if workflow else first_words(messages)
     assert desired is not None
-    reached, cut = _ask_goal(messages, desired, "all", judge, prepared.options)
+    reached, cut = ask_goal(messages, desired, "all", judge, prepared.options)
     claimed = done = None
     if not any(message.role is Role.AI and message.content.strip() for message in messages):
         claimed = Verdict(value=None, reason=Reason.NO_AGENT_WORDS, windows=0)
@@ -265,8 +265,8 @@ def _judge_goal(prepared: Prepared, result: SampleResult, judge: Judge) -> Sampl
         desired_from=metric.desired,
         workflow=workflow,
         reached=reached,
-        claimed=claimed or _ask_goal(messages, desired, "claimed", judge, prepared.options)[0],
-        done=done or _ask_goal(messages, desired, "done", judge, prepared.options)[0],
+        claimed=claimed or ask_goal(messages, desired, "claimed", judge, prepared.options)[0],
+        done=done or ask_goal(messages, desired, "done", judge, prepared.options)[0],
         formatter=prepared.options.formatter,
         cut_tokens=cut,
     )
@@ -278,7 +278,7 @@ def _judge_goal(prepared: Prepared, result: SampleResult, judge: Judge) -> Sampl
     return score_goal(result.model_copy(update={"goal": goal, "flags": tuple(flags)}))
 
 
-def _ask_goal(
+def ask_goal(
     messages: Sequence[Message], desired: str, view: View, judge: Judge, options: Options
 ) -> tuple[Verdict, int]:
     """The goal question on one view of the trace, and the tokens of the trace that were left out."""
@@ -309,5 +309,5 @@ def _messages(sample: Sample) -> tuple[Message, ...]:
     return sample.user_input
 
 
-def _first_words(messages: Sequence[Message]) -> str:
+def first_words(messages: Sequence[Message]) -> str:
     return next((m.content.strip() for m in messages if m.role is Role.HUMAN and m.content.strip()), "")

@@ -378,12 +378,12 @@ def check_card_paths(paths: Iterable[str | Path]) -> tuple[Path, ...]:
 
 def write_card(card: JudgeCard, paths: Iterable[str | Path]) -> tuple[Path, ...]:
     """Write the card to each path, in the format of its suffix: the whole of it, or nothing."""
-    from anvil_local.reports.files import _write_whole
+    from anvil_local.reports.files import write_whole
 
     checked = check_card_paths(paths)
     for path in checked:
         render = render_card_markdown if path.suffix.lower() == ".md" else render_card_json
-        _write_whole(path, render(card))
+        write_whole(path, render(card))
     return checked
 
 

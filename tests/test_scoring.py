@@ -208,7 +208,9 @@ def test_the_worst_come_first_and_samples_at_one_not_at_all() -> None:
         "e": [],
         "f": [0, 0],
     }
-    results = [scored(values).model_copy(update={"sample": Sample(id=name)}) for name, values in names.items()]
+    results = [
+        scored(values).model_copy(update={"sample": Sample(id=name)}) for name, values in names.items()
+    ]
     assert [result.sample_id for result in rank_worst(results)] == ["f", "c", "d", "a"]
 
 

@@ -159,7 +159,7 @@ def judge_trace(row: LabelledTrace, judge: Judge, how: Options, *, use_reference
         how: the formatter.
         use_reference: False asks about the goal that the model infers even when there is a reference.
     """
-    from anvil_local.assess import _ask_goal, _first_words, prepare
+    from anvil_local.assess import ask_goal, first_words, prepare
     from anvil_local.metrics import METRICS
     from anvil_local.records import Verdict
 
@@ -171,9 +171,9 @@ def judge_trace(row: LabelledTrace, judge: Judge, how: Options, *, use_reference
         prepared = prepare(sample, METRICS["goal_without_reference"], judge, how)
         if prepared.failure is not None:
             return _judged(row, Verdict(value=None, reason=prepared.failure))
-        desired = prepared.workflow.user_goal if prepared.workflow else _first_words(messages)
-    # `_ask_goal` is what a run asks; a whole run would also ask what was claimed and what was done.
-    verdict, _ = _ask_goal(messages, desired, "all", judge, how)
+        desired = prepared.workflow.user_goal if prepared.workflow else first_words(messages)
+    # `ask_goal` is what a run asks; a whole run would also ask what was claimed and what was done.
+    verdict, _ = ask_goal(messages, desired, "all", judge, how)
     return _judged(row, verdict)
 
 

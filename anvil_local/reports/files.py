@@ -56,11 +56,11 @@ def write_reports(report: Report, paths: Iterable[str | Path]) -> tuple[Path, ..
     """
     checked = check_report_paths(paths)
     for path in checked:
-        _write_whole(path, FORMATS[path.suffix.lower()](report))
+        write_whole(path, FORMATS[path.suffix.lower()](report))
     return checked
 
 
-def _write_whole(path: Path, text: str) -> None:
+def write_whole(path: Path, text: str) -> None:
     # Through a link: the file it points to is replaced, not the link.
     target = Path(os.path.realpath(path))
     temporary = target.with_name(f".{target.name[:100]}.{os.getpid()}.tmp")
