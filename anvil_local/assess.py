@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from anvil_local.decompose import Mode, split_statements
 from anvil_local.errors import EngineError, PromptTooLong
 from anvil_local.judge import Judge
-from anvil_local.language import detect_language
+from anvil_local.language import content_words, detect_language, load_language, matches
 from anvil_local.metrics import Metric
 from anvil_local.records import (
     Decomposition,
@@ -37,6 +37,9 @@ _WORKFLOW_LIMIT = 160
 
 _STATEMENT = 96
 """Tokens kept free for the statement where a context is cut; a longer statement has its own windows."""
+
+_BORNE_OUT = 0.75
+"""The share of the content words of an inferred goal or end state that the trace must have."""
 
 _SMALLEST_ROOM = 64
 """A window with less room for the context than this cannot judge: the statement is too long for it."""
@@ -228,7 +231,11 @@ def _join_contexts(sample: Sample) -> str:
 
 
 def infer_workflow(messages: Sequence[Message], judge: Judge, options: Options) -> Workflow | None:
-    """What the user wanted and how the run ended, as the model sees it; None if it did not finish."""
+    """What the user wanted and how the run ended, as the model sees it.
+
+    None if the model did not finish, or wrote words that the trace does not have: a small model repeats
+    the instruction, and a goal that nobody stated must not be judged.
+    """
     room = judge.room("workflow", {}) - _WORKFLOW_LIMIT
     if room < _SMALLEST_ROOM:
         raise PromptTooLong("the window is too small to read a trace")
@@ -241,7 +248,20 @@ def infer_workflow(messages: Sequence[Message], judge: Judge, options: Options) 
             found[name] = text.strip()
     if not {"user_goal", "end_state"} <= set(found):
         return None
+    human = " ".join(message.content for message in messages if message.role is Role.HUMAN)
+    if not _is_borne_out(found["user_goal"], human) or not _is_borne_out(
+        found["end_state"], "\n".join(render_trace(messages, formatter=options.formatter))
+    ):
+        return None
     return Workflow(user_goal=found["user_goal"], end_state=found["end_state"])
+
+
+def _is_borne_out(text: str, source: str) -> bool:
+    """Whether the text has content words, and most of them are the source's."""
+    language = load_language(detect_language(source))
+    known = frozenset(content_words(source, language))
+    found = [matches(word, known) for word in content_words(text, language)]
+    return bool(found) and sum(found) >= _BORNE_OUT * len(found)
 
 
 def _judge_goal(prepared: Prepared, result: SampleResult, judge: Judge) -> SampleResult:
@@ -262,7 +282,11 @@ def _judge_goal(prepared: Prepared, result: SampleResult, judge: Judge) -> Sampl
         done = Verdict(value=None, reason=Reason.NO_TOOL_RESULTS, windows=0)
     goal = GoalVerdicts(
         desired=desired,
-        desired_from=metric.desired,
+        desired_from="reference"
+        if metric.desired == "reference"
+        else "user_goal"
+        if workflow
+        else "user_words",
         workflow=workflow,
         reached=reached,
         claimed=claimed or ask_goal(messages, desired, "claimed", judge, prepared.options)[0],
@@ -310,4 +334,5 @@ def _messages(sample: Sample) -> tuple[Message, ...]:
 
 
 def first_words(messages: Sequence[Message]) -> str:
+    """What the user said first, which stands for the goal when none is inferred."""
     return next((m.content.strip() for m in messages if m.role is Role.HUMAN and m.content.strip()), "")

@@ -447,7 +447,7 @@ class FakeJudge:
         answers: the answers in order (0, 1, or a margin as float; the last one repeats), or a function
             of task and fields. An answer that is an exception is raised.
         writings: the texts in order, or a function; by default a sentence decomposes into itself and
-            a workflow says nothing special.
+            a workflow repeats the first and the last turn.
 
     Example:
         >>> judge = FakeJudge([1, 0])
@@ -503,7 +503,8 @@ class FakeJudge:
             return Writing(self._writings[min(number, len(self._writings) - 1)], True)
         if task == "decompose":
             return Writing(f"- {' '.join(fields['sentence'].split())}\n", True)
-        return Writing("user_goal: what the user asked for\nend_state: how the run ended\n", True)
+        said = [line.split(": ", 1)[1] for line in fields["trace"].split("\n") if ": " in line] or ["nothing"]
+        return Writing(f"user_goal: {said[0]}\nend_state: {said[-1]}\n", True)
 
     def count_tokens(self, text: str) -> int:
         """Words, as a stand-in."""

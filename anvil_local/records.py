@@ -228,8 +228,9 @@ class GoalVerdicts(Record):
 
     desired: str
     """The outcome asked about: the reference, or the inferred goal."""
-    desired_from: Literal["reference", "user_goal"]
-    """Where the desired outcome comes from."""
+    desired_from: Literal["reference", "user_goal", "user_words"]
+    """Where the desired outcome comes from: the sample, what the model inferred, or, where it could not
+    infer, what the user said first."""
     workflow: Workflow | None
     """The inferred goal and end state; None when inference failed."""
     reached: Verdict

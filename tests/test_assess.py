@@ -9,6 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from anvil_local import evaluate
 from anvil_local.assess import Options, infer_workflow, judge_prepared, judge_statements, prepare
 from anvil_local.errors import EngineError, OutOfMemory, PromptTooLong
 from anvil_local.judge import FakeJudge
@@ -345,3 +346,25 @@ def test_the_formatter_is_part_of_the_result() -> None:
     assert result.goal is not None
     assert result.goal.formatter == "ragas/1"
     assert questions(judge)[0].startswith("Human: Cancel order 17.")
+
+
+@pytest.mark.parametrize(
+    "writing",
+    [
+        # the instruction, repeated; another trace; an end that never was; unfinished
+        "user_goal: what the user wanted\nend_state: what had happened at the end\n",
+        "user_goal: Book a table for two.\nend_state: Order 17 is cancelled.\n",
+        "user_goal: Cancel order 17.\nend_state: The moon is made of cheese.\n",
+        "user_goal: Cancel order 17.\nend_state: ",
+    ],
+)
+def test_a_goal_or_an_end_state_that_the_trace_does_not_bear_out_is_not_judged(writing: str) -> None:
+    messages = [
+        {"role": "user", "content": "Cancel order 17."},
+        {"role": "assistant", "content": "Order 17 is cancelled."},
+    ]
+    judge = FakeJudge([1], [writing])
+    (result,) = evaluate([{"messages": messages}], judge=judge).results
+    assert result.goal is not None
+    assert result.goal.workflow is None
+    assert (result.goal.desired, result.goal.desired_from) == ("Cancel order 17.", "user_words")

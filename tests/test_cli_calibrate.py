@@ -134,7 +134,7 @@ def test_traces_are_judged_by_their_reference_or_by_what_was_wanted(
     # One question a trace, and one text written where there is no reference.
     assert sorted(fields["outcome"] for _, fields in judge.asked) == [
         "It stopped.",
-        "what the user asked for",
+        "Stop.",
     ]
     assert len(judge.wrote) == 1
 

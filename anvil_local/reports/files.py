@@ -61,6 +61,7 @@ def write_reports(report: Report, paths: Iterable[str | Path]) -> tuple[Path, ..
 
 
 def write_whole(path: Path, text: str) -> None:
+    """Write a file so that a reader sees the old text or the new one, never a part."""
     # Through a link: the file it points to is replaced, not the link.
     target = Path(os.path.realpath(path))
     temporary = target.with_name(f".{target.name[:100]}.{os.getpid()}.tmp")
