@@ -13,6 +13,12 @@ _OVERLAP = 0.15
 _CUT = "[...]"
 """Stands for what is left out of a trace."""
 
+_LONGEST_GOAL, _LONGEST_BLOCK = 0.2, 0.3
+"""The shares of the room that the goal's block and any other may have in a trace that is cut."""
+
+_ROOM_FOR_SHORTENING = 100
+"""Tokens of a room below which blocks are not shortened: their halves would say nothing."""
+
 _WORTH_SHOWING = 24
 """Characters of a block below which its beginning says nothing."""
 
@@ -90,10 +96,23 @@ def _longest_prefix(text: str, room: int, count_tokens: Callable[[str], int]) ->
     return low
 
 
+def _without_middle(text: str, room: int, count_tokens: Callable[[str], int]) -> str:
+    """The text, or its beginning and its end with a mark between them, in at most `room` tokens."""
+    while (size := count_tokens(text)) > room:
+        half = max(8, int(len(text) * room / size * 0.9) // 2)
+        if 2 * half + len(_CUT) + 2 >= len(text):
+            break
+        text = f"{text[:half]} {_CUT} {text[-half:]}"
+    return text
+
+
 def cut_trace(
     blocks: Sequence[str], room: int, *, count_tokens: Callable[[str], int], goal: int = 0
 ) -> tuple[str, int]:
     """A trace as one text of at most `room` tokens: what was wanted, then the last blocks that fit.
+
+    Before a block is left out, long ones lose their middle: a tool's listing of everything would push
+    out what was done.
 
     Args:
         blocks: the trace, a block a message.
@@ -120,6 +139,9 @@ def cut_trace(
 
     opening = [_CUT] if goal else []
     wanted, rest = blocks[goal], list(blocks[goal + 1 :])
+    if rest and room >= _ROOM_FOR_SHORTENING:
+        wanted = _without_middle(wanted, int(room * _LONGEST_GOAL), count_tokens)
+        rest = [_without_middle(block, int(room * _LONGEST_BLOCK), count_tokens) for block in rest]
     half = room // 2 if rest else room
     if count_tokens(wanted) > half or not rest:
         opening += [begin(wanted, half, opening), _CUT]

@@ -165,3 +165,21 @@ def test_a_single_block_uses_the_whole_room() -> None:
 
 def test_an_empty_trace_is_an_empty_text() -> None:
     assert cut_trace([], 10, count_tokens=count_words) == ("", 0)
+
+
+def test_a_long_listing_loses_its_middle_before_what_was_done_is_left_out() -> None:
+    blocks = [
+        "[1] user: Cancel order 17.",
+        '[2] assistant calls cancel {"order": 17}',
+        "[3] tool: cancelled " + "detail " * 400 + "at noon",
+        "[4] assistant: Order 17 is cancelled.",
+    ]
+    text, left_out = cut_trace(blocks, 200, count_tokens=count_words)
+    lines = text.split("\n")
+    assert lines[:2] == blocks[:2]
+    assert lines[-1] == blocks[-1]
+    assert "[3] tool: cancelled" in text
+    assert "[...]" in text
+    assert "at noon" in text
+    assert count_words(text) <= 200
+    assert left_out > 200
