@@ -33,7 +33,7 @@ def test_the_default_model_has_a_support_adapter_made_for_its_bytes_and_prompt(s
         metadata = smollm2.engine.adapter_metadata(skill)
         assert metadata["anvil.base_sha256"] == smollm2.model.entry.sha256
         assert metadata["anvil.prompt"] == smollm2.model.entry.adapters[skill].prompt
-        assert metadata["anvil.sources"]
+        assert metadata["anvil.skill"] == skill
 
 
 def test_an_adapter_for_another_prompt_is_refused(smollm2: GgufJudge, tmp_path: Path) -> None:

@@ -86,7 +86,8 @@ def test_the_verdict_is_what_plain_outlines_gives_for_the_same_tokens(judge: Ggu
         import llama_cpp
         import outlines
 
-        llama = llama_cpp.Llama(str(judge.model.path), n_ctx=1024, verbose=False, logits_all=False, seed=1)
+        # verbose: its way of being quiet leaves files open.
+        llama = llama_cpp.Llama(str(judge.model.path), n_ctx=1024, verbose=True, seed=1)
     model = outlines.from_llamacpp(llama)
     generator = outlines.Generator(model, Literal["0", "1"])
     zeros, ones = judge._grammar.choices(("0", "1"))
