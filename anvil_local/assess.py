@@ -8,7 +8,7 @@ two stages use different adapters, and samples that share a context share its pr
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 from anvil_local.decompose import Mode, split_statements
 from anvil_local.errors import EngineError, PromptTooLong
@@ -73,7 +73,6 @@ class Prepared:
     decomposition: Decomposition | None = None
     workflow: Workflow | None = None
     failure: Reason | None = None
-    flags: tuple[str, ...] = field(default=())
 
     @property
     def context(self) -> str:
@@ -211,7 +210,7 @@ def _judge_statements(prepared: Prepared, result: SampleResult, judge: Judge) ->
     judged = judge_statements(
         decomposition.statements, prepared.context, judge, language=prepared.options.language
     )
-    flags = list(prepared.flags)
+    flags: list[str] = []
     if not prepared.context.strip():
         flags.append("empty_context")
     if any(item.verdict.windows > 1 for item in judged):
@@ -294,7 +293,7 @@ def _judge_goal(prepared: Prepared, result: SampleResult, judge: Judge) -> Sampl
         formatter=prepared.options.formatter,
         cut_tokens=cut,
     )
-    flags = list(prepared.flags)
+    flags = []
     if cut:
         flags.append("trace_cut")
     if goal.claimed.value == 1 and goal.done.value == 0:
