@@ -306,6 +306,17 @@ class Fingerprint(Record):
         return self.digest[:12]
 
 
+class Interval(Record):
+    """Where a number lies at 95 %; samples are the independent units."""
+
+    low: float | None
+    """The lower end; None when it cannot be said."""
+    high: float | None
+    """The upper end."""
+    reason: str | None = None
+    """Why there are no ends."""
+
+
 class MetricSummary(Record):
     """A metric over all its samples."""
 
@@ -331,6 +342,10 @@ class MetricSummary(Record):
     """Verdicts that could not be decided."""
     reasons: dict[str, int] = {}
     """How often each reason left a sample unscored."""
+    mean_interval: Interval | None = None
+    """Of `mean`: how far it would move with other samples of the same kind."""
+    pooled_interval: Interval | None = None
+    """Of `pooled`, with samples as clusters of their verdicts."""
 
 
 class GateOutcome(Record):

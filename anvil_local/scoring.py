@@ -10,7 +10,8 @@ from collections import Counter
 from collections.abc import Iterable, Sequence
 from fractions import Fraction
 
-from anvil_local.records import MetricSummary, Reason, Record, SampleResult, Verdict
+from anvil_local.records import Interval, MetricSummary, Reason, Record, SampleResult, Verdict
+from anvil_local.stats import clustered_interval
 
 __all__ = [
     "Tally",
@@ -18,6 +19,8 @@ __all__ = [
     "exact_mean",
     "exact_pooled",
     "exact_score",
+    "mean_interval",
+    "pooled_interval",
     "rank_worst",
     "score_goal",
     "score_statements",
@@ -127,7 +130,22 @@ def summarize_group(metric: str, results: Sequence[SampleResult]) -> MetricSumma
         scored=sum(result.scored for result in results),
         unscored=sum(result.unscored for result in results),
         reasons=dict(sorted(reasons.items())),
+        mean_interval=mean_interval(results),
+        pooled_interval=pooled_interval(results),
     )
+
+
+def mean_interval(results: Iterable[SampleResult]) -> Interval:
+    """The interval of the mean of the sample scores."""
+    scored = [result for result in results if result.score is not None]
+    return clustered_interval(
+        ((result.score or 0.0, 1) for result in scored), most=sum(max(1, result.scored) for result in scored)
+    )
+
+
+def pooled_interval(results: Iterable[SampleResult]) -> Interval:
+    """The interval of the pooled share; the verdicts of a sample are not taken as independent."""
+    return clustered_interval((result.supported, result.scored) for result in results)
 
 
 def _nearest(number: Fraction | None) -> float | None:

@@ -29,7 +29,7 @@ LAYERS = (
     ("engine", "gates", "grammar", "models"),
     ("gguf",),
     ("metrics", "scoring", "windows"),
-    ("language", "probes", "prompts", "samples"),
+    ("language", "probes", "prompts", "samples", "stats"),
     ("records",),
     ("errors", "_version"),
 )

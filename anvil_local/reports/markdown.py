@@ -5,9 +5,9 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable
 
-from anvil_local.records import MetricSummary, Report
+from anvil_local.records import Interval, MetricSummary, Report
 from anvil_local.reports.findings import find, headline
-from anvil_local.reports.text import excerpt, judge_name, plural, show_counts, show_score
+from anvil_local.reports.text import excerpt, judge_name, plural, show_counts, show_interval, show_score
 from anvil_local.scoring import rank_worst
 
 SIZE_LIMIT = 1024 * 1024
@@ -100,14 +100,19 @@ def _metrics(summaries: Iterable[MetricSummary]) -> str:
         cells = (
             code(excerpt(summary.metric, 60)),
             str(summary.samples),
-            f"**{show_score(summary.mean)}**",
-            show_score(summary.pooled),
+            _with_interval(f"**{show_score(summary.mean)}**", summary.mean_interval),
+            _with_interval(show_score(summary.pooled), summary.pooled_interval),
             show_score(summary.lowest),
             f"{summary.supported} of {summary.scored}",
             _unscored(summary),
         )
         rows.append(f"| {' | '.join(cells)} |")
     return "\n".join(rows) if len(rows) > 2 else "No metric was scored."
+
+
+def _with_interval(shown: str, interval: Interval | None) -> str:
+    """An end below 0.01 is shown with `<`, so the interval is code."""
+    return f"{shown} {code(text)}" if (text := show_interval(interval)) else shown
 
 
 def _unscored(summary: MetricSummary) -> str:

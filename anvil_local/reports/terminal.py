@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from anvil_local.records import MetricSummary, Report, SampleResult
 from anvil_local.reports.findings import Finding, find, headline
-from anvil_local.reports.text import excerpt, judge_name, plural, show_counts, show_score
+from anvil_local.reports.text import excerpt, judge_name, plural, show_counts, show_interval, show_score
 from anvil_local.scoring import Tally, rank_worst, tally
 
 if TYPE_CHECKING:
@@ -105,6 +105,7 @@ def _print_metrics(console: Console, summaries: tuple[MetricSummary, ...]) -> No
         return
     if console.width < _TABLE_WIDTH:
         console.print(_rows(*((excerpt(row.metric, 60), _text(_summary_line(row))) for row in summaries)))
+        _print_intervals(console, summaries)
         return
     table = Table(
         box=None, pad_edge=False, padding=(0, 2, 0, 0), header_style="bold" if console.is_terminal else ""
@@ -123,6 +124,26 @@ def _print_metrics(console: Console, summaries: tuple[MetricSummary, ...]) -> No
             str(summary.unscored_samples),
         )
     console.print(table)
+    _print_intervals(console, summaries)
+
+
+def _print_intervals(console: Console, summaries: tuple[MetricSummary, ...]) -> None:
+    rows = [
+        (excerpt(row.metric, 60), _text(_interval_line(row)))
+        for row in summaries
+        if row.mean_interval is not None and row.pooled_interval is not None
+    ]
+    if rows:
+        console.print()
+        console.print(_text("95 % intervals, for other samples of the same kind"))
+        _print_indented(console, 2, _rows(*rows))
+
+
+def _interval_line(summary: MetricSummary) -> str:
+    mean, pooled = show_interval(summary.mean_interval), show_interval(summary.pooled_interval)
+    counts = f"{plural(summary.scored_samples, 'sample')}, {plural(summary.scored, 'verdict')}"
+    # Where there is no interval, the reason is that of both.
+    return f"{mean} ({counts})" if mean == pooled else f"score {mean}, pooled {pooled} ({counts})"
 
 
 def _summary_line(summary: MetricSummary) -> str:

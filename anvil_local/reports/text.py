@@ -6,6 +6,8 @@ import unicodedata
 from collections.abc import Mapping
 from typing import Any
 
+from anvil_local.records import Interval
+
 # Persian, Indic scripts and emoji need the joiners.
 _JOINERS = frozenset("\u200c\u200d")
 # Ordinary Hebrew and Arabic texts hold these marks. Unlike embeddings, overrides and isolates
@@ -51,6 +53,15 @@ def show_score(score: float | None) -> str:
     if 0.995 <= score < 1:
         return ">0.99"
     return f"{score:.2f}"
+
+
+def show_interval(interval: Interval | None) -> str:
+    """`[0.41, 0.78]`, or why there is none; empty in a report of a release that had no intervals."""
+    if interval is None:
+        return ""
+    if interval.low is None or interval.high is None:
+        return f"[{interval.reason or 'none'}]"
+    return f"[{show_score(interval.low)}, {show_score(interval.high)}]"
 
 
 def show_margin(margin: float | None) -> str:
