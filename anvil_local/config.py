@@ -47,6 +47,10 @@ class Config(Record):
     """The gate rules."""
     max_unscored: float = Field(default=0.05, ge=0, le=1)
     """The unscored share above which a gate fails by itself."""
+    unstable_band: float = Field(default=0.4, ge=0)
+    """Verdicts whose margin is nearer than this to the judge's threshold are counted as unstable, in nats."""
+    stop_early: bool = False
+    """Stop judging when the outcome of the gates can no longer change."""
     decomposition: Literal["llm", "sentence"] = "llm"
     """How responses are cut into statements."""
     language: str | None = None

@@ -359,6 +359,17 @@ class GateOutcome(Record):
     """The number compared; None when there is none, which fails."""
     message: str
     """One line for people."""
+    threshold: float | None = None
+    """The number it is compared with."""
+    interval: Interval | None = None
+    """The 95 % interval of the number that the rule is about; None when it has none."""
+    flips: int | None = None
+    """The fewest verdicts that would have to flip for the other outcome; None when that cannot be said, or
+    when no flips would do."""
+    unstable: int | None = None
+    """Verdicts in the unstable band: their margin is near the judge's threshold. None without margins."""
+    warning: str | None = None
+    """Why the rule does not mean what it says, such as a threshold finer than the counts can express."""
 
 
 class Settings(Record):
@@ -379,6 +390,8 @@ class Settings(Record):
     max_unscored: float = 0.05
     """The share of unscored samples, or of undecided verdicts, above which a gate fails by itself; rules on
     `unscored` set their own."""
+    unstable_band: float = 0.4
+    """A verdict is unstable when its margin is nearer than this to the judge's threshold, in nats."""
 
 
 class Report(Record):
@@ -404,6 +417,8 @@ class Report(Record):
     """Whether every gate passed."""
     complete: bool = True
     """False when the run was interrupted: the results are a part of what was asked."""
+    not_judged: int = 0
+    """Results left out because the outcome of the gates could no longer change (`--stop-early`)."""
     rejected: tuple[str, ...] = ()
     """Rows that were refused and skipped, with `FILE:LINE` and the reason (`--skip-bad-rows`)."""
     results: tuple[SampleResult, ...]

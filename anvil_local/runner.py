@@ -11,7 +11,7 @@ from typing import Any
 from anvil_local._version import __version__
 from anvil_local.assess import Options, Prepared, judge_prepared, prepare
 from anvil_local.errors import InputError, NothingToJudge, UsageError
-from anvil_local.gates import Gate, check_gates
+from anvil_local.gates import UNSTABLE_BAND, Gate, check_gates
 from anvil_local.judge import Judge
 from anvil_local.metrics import GROUPS, Choice, Metric, choose_metrics, missing_fields
 from anvil_local.records import Report, Sample, SampleResult, Settings
@@ -141,9 +141,16 @@ def build_report(
     created: datetime | None = None,
     complete: bool = True,
     rejected: Sequence[str] = (),
+    not_judged: int = 0,
 ) -> Report:
     """Scores and gates over finished results."""
-    outcomes = check_gates(gates, results, max_unscored=settings.max_unscored)
+    outcomes = check_gates(
+        gates,
+        results,
+        max_unscored=settings.max_unscored,
+        band=settings.unstable_band,
+        thresholds={task: judge.threshold_of(task) for task in ("support", "goal")},
+    )
     return Report(
         version=__version__,
         created=(created or datetime.now(UTC)).isoformat(timespec="seconds"),
@@ -155,6 +162,7 @@ def build_report(
         passed=complete and all(outcome.passed for outcome in outcomes),
         complete=complete,
         rejected=tuple(rejected),
+        not_judged=not_judged,
         results=tuple(results),
     )
 
@@ -201,7 +209,11 @@ def evaluate(
 
 
 def make_settings(
-    results: Sequence[SampleResult], options: Options, gates: Sequence[Gate], max_unscored: float
+    results: Sequence[SampleResult],
+    options: Options,
+    gates: Sequence[Gate],
+    max_unscored: float,
+    band: float = UNSTABLE_BAND,
 ) -> Settings:
     """The settings record of a run, with the metrics that did run."""
     return Settings(
@@ -212,4 +224,5 @@ def make_settings(
         formatter=options.formatter,
         gates=tuple(gate.rule for gate in gates),
         max_unscored=max_unscored,
+        unstable_band=band,
     )

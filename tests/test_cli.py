@@ -54,6 +54,7 @@ def test_version_prints_one_line(capsys: pytest.CaptureFixture[str]) -> None:
         ["models", "install"],
         ["info"],
         ["calibrate"],
+        ["plan"],
         ["selfcheck"],
         ["cache"],
     ],
@@ -88,6 +89,29 @@ def test_a_required_selfcheck_refuses_an_unfit_judge_before_anything_is_judged(
 def test_a_failed_gate_exits_with_1_and_a_passed_one_with_0(judge: FakeJudge, data: Path) -> None:
     assert run("run", data, "--gate", "faithfulness>=0.5") == 0
     assert run("run", data, "--gate", "faithfulness>=0.8") == 1
+
+
+def test_a_run_stops_early_only_if_asked_and_only_when_nothing_can_change(
+    judge: FakeJudge, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = tmp_path / "many.jsonl"
+    row = json.dumps({"response": "It snowed.", "retrieved_contexts": ["It rained."]}) + "\n"
+    path.write_text(row * 200, encoding="utf-8")
+    assert run("run", path, "-g", "faithfulness >= 0.9", "--json", "--stop-early") == 1
+    report = json.loads(capsys.readouterr().out)
+    # The 21st refusal of 200 puts 0.9 out of reach.
+    assert (len(report["results"]), report["not_judged"], report["complete"]) == (21, 179, True)
+    assert run("run", path, "-g", "faithfulness >= 0.9", "--stop-early") == 1
+    assert "STOPPED EARLY: 179 more" in capsys.readouterr().out
+    assert run("run", path, "-g", "faithfulness >= 0.9", "--json") == 1
+    assert len(json.loads(capsys.readouterr().out)["results"]) == 200
+
+
+def test_a_threshold_finer_than_the_counts_is_warned_of(
+    judge: FakeJudge, data: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert run("run", data, "-g", "faithfulness.pooled >= 0.8") == 1
+    assert "2 verdicts cannot express 0.80; the rule acts as >= 1.00" in capsys.readouterr().err
 
 
 def test_json_is_one_document_with_every_statement_and_its_verdict(

@@ -3,15 +3,32 @@
 from __future__ import annotations
 
 import contextlib
+import itertools
 from fractions import Fraction
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from anvil_local.errors import UsageError
-from anvil_local.gates import AGGREGATES, COMPARISONS, TARGETS, check_gates, parse_gate, show_apart
-from anvil_local.records import GateOutcome, Reason, Sample, SampleResult
+from anvil_local.gates import (
+    AGGREGATES,
+    COMPARISONS,
+    TARGETS,
+    check_gates,
+    is_settled,
+    parse_gate,
+    show_apart,
+)
+from anvil_local.records import (
+    GateOutcome,
+    JudgedStatement,
+    Reason,
+    Sample,
+    SampleResult,
+    Statement,
+    Verdict,
+)
 from anvil_local.scoring import summarize
 
 
@@ -41,6 +58,19 @@ def check(rule: str, *results: SampleResult, max_unscored: float = 0.05) -> Gate
         ("faithfulness.unscored<=2.5 %", "faithfulness.unscored", "<=", Fraction(1, 40)),
         ("goal >= .5", "goal.mean", ">=", Fraction(1, 2)),
         ("goal_with_reference<1.0", "goal_with_reference.mean", "<", Fraction(1)),
+        ("faithfulness.low >= 0.7", "faithfulness.mean.low", ">=", Fraction(7, 10)),
+        ("faithfulness.pooled.high<30%", "faithfulness.pooled.high", "<", Fraction(3, 10)),
+        ("faithfulness.above(50%) >= .9", "faithfulness.above(0.50)", ">=", Fraction(9, 10)),
+        ("goal.at_least(1).low > 0.2", "goal.at_least(1.00).low", ">", Fraction(1, 5)),
+        ("goal >= 0.5 where lang=de", "goal.mean where lang=de", ">=", Fraction(1, 2)),
+        (
+            'goal >= 50% where a=1 and b="x y"',
+            'goal.mean where a=1 and b="x y"',
+            ">=",
+            Fraction(1, 2),
+        ),
+        ("judge.kappa.low >= 0.6", "judge.kappa.low", ">=", Fraction(3, 5)),
+        ("judge.goal.auroc > 0.6", "judge.goal.auroc", ">", Fraction(3, 5)),
     ],
 )
 def test_a_rule_is_read(text: str, name: str, comparison: str, threshold: Fraction) -> None:
@@ -62,7 +92,17 @@ def test_a_rule_is_read(text: str, name: str, comparison: str, threshold: Fracti
         ("goal_with_refrence >= 0.8", "unknown metric", "did you mean goal_with_reference?"),
         ("faithfulness.poled >= 0.8", "unknown aggregate 'poled'", "did you mean pooled?"),
         ("faithfulness. >= 0.8", "unknown aggregate ''", "known: lowest, mean"),
-        ("faithfulness.mean.low >= 0.8", "unknown aggregate 'mean.low'", "did you mean mean?"),
+        ("faithfulness.mean.lwo >= 0.8", "unknown aggregate 'mean.lwo'", "did you mean mean?"),
+        ("faithfulness.lowest.low >= 0.8", "has no interval", "mean, pooled"),
+        ("faithfulness.above(1) >= 0.8", "no score is above 1", ""),
+        ("faithfulness.at_least(0) >= 0.8", "every score is at_least 0", ""),
+        ("faithfulness.above() >= 0.8", "cannot read the number ''", "0.8 or 80%"),
+        ("faithfulness >= 0.8 where", "cannot read the slice", "where KEY=VALUE"),
+        ("faithfulness >= 0.8 where lang", "cannot read the slice", "where KEY=VALUE"),
+        ("faithfulness >= 0.8 where a=b or c=d", "cannot read the slice", "where KEY=VALUE"),
+        ("judge.kapa >= 0.6", "unknown number of the judge 'kapa'", "did you mean kappa?"),
+        ("judge.suport.kappa >= 0.6", "unknown task 'suport'", "did you mean support?"),
+        ("judge >= 0.6", "unknown number of the judge ''", "kappa"),
         ("faithfulness => 0.8", "unknown comparison '=>'", "did you mean >=?"),
         ("faithfulness = 0.8", "unknown comparison '='", "did you mean ==?"),
         ("faithfulness ≥ 0.8", "unknown comparison '≥'", "did you mean >=?"),
@@ -86,7 +126,7 @@ def test_a_bad_rule_is_refused_with_a_hint(text: str, message: str, hint: str) -
     with pytest.raises(UsageError) as caught:
         parse_gate(text)
     assert message in caught.value.message
-    assert hint in str(caught.value.hint)
+    assert hint in (caught.value.hint or "")
     assert caught.value.value == text
 
 
@@ -144,7 +184,8 @@ def test_each_aggregate_is_its_own_number() -> None:
 def test_the_message_names_value_threshold_and_counts() -> None:
     outcome = check("faithfulness >= 0.8", sample(3, 4), sample(2, 4, 1), max_unscored=0.2)
     assert outcome.message == (
-        "faithfulness.mean 0.62 >= 0.80: FAIL (2 samples, 5 of 8 statements supported, 1 statement undecided)"
+        "faithfulness.mean 0.62 >= 0.80: FAIL (2 samples, 5 of 8 statements supported, "
+        "1 statement undecided); 95 % interval [0.02, 0.99]; 2 flipped verdicts would make it pass"
     )
     assert outcome.rule == "faithfulness >= 0.8"
 
@@ -171,7 +212,8 @@ def test_too_many_unscored_samples_fail_a_gate_by_themselves() -> None:
     assert outcome.value == 1
     assert outcome.message == (
         "faithfulness.mean 1.00 >= 0.80: FAIL (10 samples, 9 of 9 statements supported, "
-        "1 sample unscored: no_statements 1); 1 of 10 samples unscored is 0.10, above the limit 0.05"
+        "1 sample unscored: no_statements 1); 95 % interval [0.63, 1.00]; "
+        "1 of 10 samples unscored is 0.10, above the limit 0.05"
     )
 
 
@@ -222,7 +264,8 @@ def test_the_group_goal_stands_for_both_goal_metrics() -> None:
         sample(0, 1),
     ]
     assert check("goal >= 0.6", *results).message == (
-        "goal.mean 0.67 >= 0.60: PASS (3 samples, 2 of 3 goals reached)"
+        "goal.mean 0.67 >= 0.60: PASS (3 samples, 2 of 3 goals reached); 95 % interval [0.04, 0.99]; "
+        "1 flipped verdict would make it fail"
     )
     assert check("goal_without_reference >= 0.6", *results).value == 0.5
 
@@ -244,3 +287,174 @@ def test_gates_are_checked_in_their_order() -> None:
 def test_a_limit_outside_zero_to_one_is_refused(limit: float) -> None:
     with pytest.raises(UsageError, match="between 0 and 1"):
         check_gates([], [], max_unscored=limit)
+
+
+# Slices, shares, bounds
+
+
+def test_a_slice_looks_at_its_samples_alone() -> None:
+    german, english = ({"lang": lang, "long": lang == "de"} for lang in ("de", "en"))
+    results = [
+        sample(1, 4).model_copy(update={"sample": Sample(id="1", metadata=german)}),
+        sample(4, 4).model_copy(update={"sample": Sample(id="2", metadata=english)}),
+        sample(4, 4),
+    ]
+    assert check("faithfulness >= 0.5 where lang=de", *results).value == 0.25
+    assert check("faithfulness >= 0.5 where lang=en and long=false", *results).value == 1
+    nobody = check("faithfulness >= 0.5 where lang=fr", *results)
+    assert (nobody.passed, nobody.value) == (False, None)
+    assert "no sample was judged by faithfulness where lang=fr" in nobody.message
+
+
+def test_the_share_above_a_value_leaves_the_value_out() -> None:
+    results = [sample(1, 2), sample(1, 1), sample(0, 1), sample(1, 2)]
+    assert check("faithfulness.above(0.5) >= 0.1", *results).value == 0.25
+    assert check("faithfulness.at_least(0.5) >= 0.1", *results).value == 0.75
+
+
+def test_the_lower_bound_is_that_of_the_summary() -> None:
+    results = [sample(4, 5), sample(3, 3), sample(1, 2), sample(4, 4)]
+    interval = summarize(results)[0].mean_interval
+    assert interval is not None
+    outcome = check("faithfulness.mean.low >= 0.7", *results)
+    assert (outcome.passed, outcome.value, outcome.interval) == (False, interval.low, interval)
+    assert "95 % interval of 0.82" in outcome.message
+    assert check("faithfulness.high > 0.9", *results).passed
+
+
+def test_one_sample_has_no_bound_and_fails() -> None:
+    outcome = check("faithfulness.low >= 0.1", sample(4, 4))
+    assert (outcome.passed, outcome.value) == (False, None)
+    assert "no interval: one scored sample does not show" in outcome.message
+
+
+# The number of flips
+
+
+def outcomes_by_flips(rule: str, counts: list[tuple[int, int]]) -> int | None:
+    """By trying every way to flip."""
+    start = check(rule, *(sample(*each) for each in counts)).passed
+    best = None
+    for after in itertools.product(*(range(scored + 1) for _, scored in counts)):
+        flips = sum(abs(new - old) for new, (old, _) in zip(after, counts, strict=True))
+        results = [sample(new, scored) for new, (_, scored) in zip(after, counts, strict=True)]
+        if (best is None or flips < best) and check(rule, *results).passed is not start:
+            best = flips
+    return best
+
+
+@settings(max_examples=60)
+@given(
+    st.sampled_from(["mean", "pooled", "lowest", "above(0.5)", "at_least(0.5)"]),
+    st.sampled_from([">=", ">", "<=", "<"]),
+    st.sampled_from(["0.2", "0.5", "0.67", "0.75", "0.9"]),
+    st.lists(
+        st.integers(1, 4).flatmap(lambda n: st.tuples(st.integers(0, n), st.just(n))), min_size=1, max_size=3
+    ),
+)
+def test_the_flips_are_the_fewest_of_all_ways_to_flip(
+    aggregate: str, comparison: str, number: str, counts: list[tuple[int, int]]
+) -> None:
+    rule = f"faithfulness.{aggregate} {comparison} {number}"
+    assert check(rule, *(sample(*each) for each in counts)).flips == outcomes_by_flips(rule, counts)
+
+
+def test_verdicts_near_the_threshold_of_the_judge_are_unstable() -> None:
+    margins = (-0.3, 0.5, 0.9, 1.5, None)
+    judged = tuple(
+        JudgedStatement(
+            statement=Statement(text="It is.", start=0, end=0, sentence=0),
+            verdict=Verdict(value=1, margin=margin),
+        )
+        for margin in margins
+    )
+    result = sample(5, 5).model_copy(update={"statements": judged})
+    gate = parse_gate("faithfulness >= 0.8")
+    assert check_gates([gate], [result])[0].unstable == 1
+    (outcome,) = check_gates([gate], [result], band=0.45, thresholds={"support": 0.6})
+    assert outcome.unstable == 2
+    assert "2 of 5 verdicts in the unstable band of 0.45 nats" in outcome.message
+
+
+# A threshold finer than the counts
+
+
+@pytest.mark.parametrize(
+    ("rule", "acts"),
+    [
+        ("faithfulness.pooled >= 0.8", ">= 1.00 (3 of 3 verdicts)"),
+        ("faithfulness.pooled > 0.5", ">= 0.67 (2 of 3 verdicts)"),
+        ("faithfulness.pooled <= 0.5", "<= 0.33 (1 of 3 verdicts)"),
+        ("faithfulness.lowest >= 0.9", ">= 1.00 (3 of 3 verdicts a sample)"),
+        ("faithfulness.above(0.5) >= 0.9", ">= 1.00 (1 of 1 samples)"),
+        ("faithfulness.mean >= 0.8", ">= 1.00"),
+    ],
+)
+def test_a_threshold_that_the_counts_cannot_express_is_warned_of(rule: str, acts: str) -> None:
+    warning = check(rule, sample(2, 3)).warning
+    assert warning is not None
+    assert acts in warning
+
+
+@given(st.integers(1, 12), st.integers(1, 99), st.sampled_from([">=", ">", "<=", "<"]))
+def test_the_rule_that_it_acts_as_is_right(scored: int, percent: int, comparison: str) -> None:
+    rule = f"faithfulness.pooled {comparison} {percent}%"
+    passing = [count for count in range(scored + 1) if check(rule, sample(count, scored)).passed]
+    warning = check(rule, sample(0, scored)).warning
+    if warning:
+        edge = min(passing) if comparison.startswith(">") else max(passing)
+        assert f"({edge} of {scored} verdicts)" in warning
+    else:
+        assert (Fraction(percent, 100) * scored).denominator == 1 or scored >= 10
+
+
+@pytest.mark.parametrize("rule", ["faithfulness >= 0.8", "faithfulness.pooled >= 0.8", "faithfulness == 1"])
+def test_counts_that_can_express_a_threshold_give_no_warning(rule: str) -> None:
+    assert check(rule, *[sample(7, 11)] * 4).warning is None
+
+
+# Stopping early
+
+
+FEW = st.lists(
+    st.integers(0, 2).flatmap(
+        lambda n: st.tuples(st.integers(0, n), st.just(n), st.integers(0, 1) if n else st.just(0))
+    ),
+    min_size=1,
+    max_size=4,
+)
+
+
+@settings(max_examples=150)
+@given(
+    st.sampled_from(["mean", "pooled", "lowest", "above(0.5)", "at_least(0.5)", "unscored", "low", "high"]),
+    st.sampled_from([">=", ">", "<=", "<", "=="]),
+    st.sampled_from(["0.2", "0.5", "0.75"]),
+    st.sampled_from([0.05, 0.4, 1.0]),
+    FEW,
+    FEW,
+)
+def test_what_is_settled_never_changes(
+    aggregate: str,
+    comparison: str,
+    number: str,
+    limit: float,
+    before: list[tuple[int, int, int]],
+    after: list[tuple[int, int, int]],
+) -> None:
+    gates = [parse_gate(f"faithfulness.{aggregate} {comparison} {number}")]
+    results = [sample(*counts) for counts in before]
+    if is_settled(gates, results, remaining=len(after), max_unscored=limit):
+        everything = [*results, *(sample(*counts) for counts in after)]
+        now, then = (check_gates(gates, chosen, max_unscored=limit) for chosen in (results, everything))
+        assert now[0].passed is then[0].passed
+
+
+def test_a_mean_that_cannot_be_reached_any_more_is_settled() -> None:
+    gate = parse_gate("faithfulness >= 0.8")
+    results = [sample(0, 1)] * 3
+    assert is_settled([gate], results, remaining=11)
+    # 12 of 15 are exactly 0.8.
+    assert not is_settled([gate], results, remaining=12)
+    assert is_settled([gate, parse_gate("faithfulness.pooled > 0.1")], results, remaining=11)
+    assert not is_settled([], results, remaining=11)

@@ -24,7 +24,7 @@ LAYERS = (
     ("config", "replay"),
     ("runner", "selfcheck"),
     ("assess", "cards"),
-    ("cache", "calibration", "decompose", "reports", "voting"),
+    ("cache", "calibration", "decompose", "planning", "reports", "voting"),
     ("judge",),
     ("engine", "gates", "grammar", "models"),
     ("gguf",),

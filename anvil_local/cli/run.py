@@ -37,7 +37,10 @@ def run(
     gate: Annotated[
         list[str] | None,
         typer.Option(
-            "--gate", "-g", help="A rule, e.g. 'faithfulness>=0.8' or 'goal.pooled>0.5'. Repeatable."
+            "--gate",
+            "-g",
+            help="A rule, e.g. 'faithfulness>=0.8', 'goal.pooled>0.5', 'faithfulness.above(0.5)>=90%', "
+            "'faithfulness.mean.low>=0.7 where lang=de'. Repeatable.",
         ),
     ] = None,
     output: Annotated[
@@ -47,6 +50,10 @@ def run(
     max_unscored: Annotated[
         float | None,
         typer.Option(help="Unscored share above which a gate fails by itself (0.05).", min=0, max=1),
+    ] = None,
+    stop_early: Annotated[
+        bool | None,
+        typer.Option("--stop-early", help="Stop when the outcome of the gates can no longer change."),
     ] = None,
     decomposition: Annotated[
         Decomposition | None,
@@ -95,7 +102,7 @@ def run(
 
     from anvil_local.assess import Options
     from anvil_local.config import load_config
-    from anvil_local.gates import parse_gate
+    from anvil_local.gates import is_settled, parse_gate
     from anvil_local.metrics import choose_metrics
     from anvil_local.reports import check_report_paths, render_json, render_terminal, write_reports
     from anvil_local.runner import build_report, check_fit, make_settings, run_samples
@@ -106,6 +113,7 @@ def run(
         gates=tuple(gate or ()),
         output=tuple(str(path) for path in output or ()),
         max_unscored=max_unscored,
+        stop_early=stop_early,
         decomposition=decomposition.value if decomposition else None,
         language=language,
         seed=seed,
@@ -144,31 +152,47 @@ def run(
         total = check_fit(samples, choices)
         results: list[SampleResult] = []
         complete = True
+        not_judged = 0
         with closing(options.build_judge(config, refresh=refresh)) as judge:
             _check_judge(judge, required=selfcheck, quiet=quiet, models_dir=config.models_dir)
             with console.progress(total, quiet=quiet) as on_progress:
                 try:
-                    # `extend` keeps what was finished when Ctrl-C ends the run.
-                    results.extend(
-                        run_samples(
-                            samples, judge=judge, choices=choices, options=how, on_progress=on_progress
-                        )
-                    )
+                    for result in run_samples(
+                        samples, judge=judge, choices=choices, options=how, on_progress=on_progress
+                    ):
+                        results.append(result)
+                        if (
+                            config.stop_early
+                            and len(results) < total
+                            and is_settled(
+                                gates,
+                                results,
+                                remaining=total - len(results),
+                                max_unscored=config.max_unscored,
+                            )
+                        ):
+                            not_judged = total - len(results)
+                            break
                 except KeyboardInterrupt:
                     complete = False
             report = build_report(
                 results,
                 judge=judge,
-                settings=make_settings(results, how, gates, config.max_unscored),
+                settings=make_settings(results, how, gates, config.max_unscored, config.unstable_band),
                 gates=gates,
                 data=(samples.name,),
                 created=created,
                 complete=complete,
                 rejected=[str(error) for error in samples.rejected],
+                not_judged=not_judged,
             )
         hits = getattr(judge, "hits", 0)
         if hits and not quiet:
             console.say(f"note: {hits} verdicts were in the cache (--refresh judges them anew)")
+    if not quiet:
+        for outcome in report.gates:
+            if outcome.warning:
+                console.say(f"warning: {outcome.warning}")
     write_reports(report, paths)
     if json:
         console.show(render_json(report))

@@ -125,16 +125,21 @@ def _gates(report: Report) -> list[str]:
     if not report.gates:
         return []
     rows = [
-        f"- {'PASS' if gate.passed else '**FAIL**'} {code(excerpt(gate.message, 400))}"
+        f"- {'PASS' if gate.passed else '**FAIL**'} {code(excerpt(gate.message, 800))}"
         for gate in report.gates
     ]
     return ["### Gates", "\n".join(rows)]
 
 
 def _notes(report: Report) -> list[str]:
-    if not report.rejected:
-        return []
-    return [f"{plural(len(report.rejected), 'row')} of the data refused and skipped."]
+    notes = []
+    if report.not_judged:
+        notes.append(
+            f"Stopped early: {report.not_judged} more could not change the outcome and were not judged."
+        )
+    if report.rejected:
+        notes.append(f"{plural(len(report.rejected), 'row')} of the data refused and skipped.")
+    return notes
 
 
 def _sample_items(report: Report, examples: int) -> Iterable[str]:

@@ -234,6 +234,13 @@ def _print_gates(console: Console, report: Report) -> None:
     console.print()
     if not report.complete:
         console.print(_text("INCOMPLETE: the run was interrupted, these are a part of the results", "bold"))
+    if report.not_judged:
+        console.print(
+            _text(
+                f"STOPPED EARLY: {report.not_judged} more could not change the outcome, and were not judged",
+                "bold",
+            )
+        )
     if not report.gates:
         console.print(_text("no gate given"))
         return
