@@ -2,12 +2,11 @@
 
 from anvil_local.gates.check import UNSTABLE_BAND, check_gates
 from anvil_local.gates.early import is_settled
-from anvil_local.gates.rules import AGGREGATES, COMPARISONS, JUDGE, TARGETS, Gate, parse_gate, show_apart
+from anvil_local.gates.rules import AGGREGATES, COMPARISONS, TARGETS, Gate, parse_gate, show_apart
 
 __all__ = [
     "AGGREGATES",
     "COMPARISONS",
-    "JUDGE",
     "TARGETS",
     "UNSTABLE_BAND",
     "Gate",

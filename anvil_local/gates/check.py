@@ -18,7 +18,6 @@ from anvil_local.gates.margins import (
 from anvil_local.gates.rules import (
     AGGREGATES,
     COMPARISONS,
-    JUDGE,
     SHARES,
     TARGETS,
     Gate,
@@ -43,7 +42,7 @@ def check_gates(
     band: float = UNSTABLE_BAND,
     thresholds: Mapping[str, float] | None = None,
 ) -> tuple[GateOutcome, ...]:
-    """Check each gate against the results, in the order of the gates; rules on the judge are left out.
+    """Check each gate against the results, in the order of the gates.
 
     A gate fails by itself when nothing is scored, or when more than `max_unscored` of the metric's
     samples have no score or of its verdicts have no value. The one exception is a rule on
@@ -60,9 +59,7 @@ def check_gates(
         raise UsageError("the limit of unscored samples must be between 0 and 1", value=max_unscored)
     limit = Fraction(repr(max_unscored))
     everything = tuple(results)
-    return tuple(
-        _check_gate(gate, everything, limit, band, thresholds or {}) for gate in gates if gate.metric != JUDGE
-    )
+    return tuple(_check_gate(gate, everything, limit, band, thresholds or {}) for gate in gates)
 
 
 def _check_gate(

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Sequence
 from fractions import Fraction
 
 from anvil_local.gates.check import number_of
-from anvil_local.gates.rules import COMPARISONS, JUDGE, Gate
+from anvil_local.gates.rules import COMPARISONS, Gate
 from anvil_local.records import SampleResult
 
 __all__ = ["is_settled"]
@@ -20,7 +20,7 @@ def is_settled(
     True when some gate fails whatever comes, or when all pass whatever comes. Every remaining sample may
     get any score or none, with any number of verdicts, so little can pass early: the share of unscored
     samples may still rise, and a pooled share can end up anywhere. What is settled holds for the results
-    so far as well, so they can stand for the whole. Rules on the judge are not looked at.
+    so far as well, so they can stand for the whole.
 
     Args:
         gates: the rules.
@@ -29,7 +29,7 @@ def is_settled(
         max_unscored: as `check_gates`.
     """
     limit = Fraction(repr(max_unscored))
-    standings = [_standing(gate, results, remaining, limit) for gate in gates if gate.metric != JUDGE]
+    standings = [_standing(gate, results, remaining, limit) for gate in gates]
     return False in standings or (bool(standings) and all(standings))
 
 

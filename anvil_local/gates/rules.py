@@ -2,8 +2,7 @@
 
     rule = METRIC [ "." AGGREGATE ] [ "." BOUND ] OP NUMBER [ "where" KEY "=" VALUE { "and" KEY "=" VALUE } ]
 
-    METRIC     a name of the catalogue, or a group: goal is goal_with_reference and goal_without_reference;
-               or judge: what a judge card says of the judge, judge.kappa.low >= 0.6
+    METRIC     a name of the catalogue, or a group: goal is goal_with_reference and goal_without_reference
     AGGREGATE  mean (when left out) | pooled | lowest | unscored | above(X) | at_least(X)
                above(X): the share of scored samples whose score is above X
     BOUND      low | high: the end of the number's 95 % interval
@@ -28,23 +27,6 @@ from anvil_local.errors import UsageError
 from anvil_local.metrics import GROUPS, METRICS
 from anvil_local.records import Record, SampleResult
 from anvil_local.scoring import exact_lowest, exact_mean, exact_pooled
-
-JUDGE = "judge"
-"""The name in a rule that stands for the judge itself: its numbers are those of a judge card."""
-
-JUDGE_NUMBERS = (
-    "accuracy",
-    "auroc",
-    "balanced_accuracy",
-    "brier",
-    "calibration_error",
-    "kappa",
-    "sensitivity",
-    "specificity",
-)
-"""What a rule on the judge may look at."""
-
-JUDGE_TASKS = ("support", "goal")
 
 TARGETS: dict[str, tuple[str, ...]] = {**{name: (name,) for name in METRICS}, **GROUPS}
 """The name in a rule -> the metrics whose results it looks at."""
@@ -105,8 +87,6 @@ class Gate(Record):
     """The end of the number's interval that is compared; None for the number itself."""
     where: tuple[tuple[str, str], ...] = ()
     """Metadata that a sample must have, as keys and values; all samples without."""
-    task: Literal["support", "goal"] | None = None
-    """A rule on the judge: the task; None for every task that the card has."""
     comparison: Comparison
     """How it is compared."""
     threshold: Fraction
@@ -115,8 +95,7 @@ class Gate(Record):
     @property
     def name(self) -> str:
         """`METRIC.AGGREGATE`, with the bound and the slice if the rule has them."""
-        name = f"{self.metric}.{self.task}" if self.task else self.metric
-        name += f".{self.aggregate}"
+        name = f"{self.metric}.{self.aggregate}"
         if self.value is not None:
             name += f"({decimals(self.value)})"
         if self.bound:
@@ -127,7 +106,7 @@ class Gate(Record):
 
     def selects(self, result: SampleResult) -> bool:
         """Whether the rule looks at this result."""
-        return result.metric in TARGETS.get(self.metric, ()) and all(
+        return result.metric in TARGETS[self.metric] and all(
             key in result.metadata and as_text(result.metadata[key]) == value for key, value in self.where
         )
 
@@ -192,10 +171,8 @@ def _split_where(text: str) -> tuple[str, tuple[tuple[str, str], ...]]:
 def _parse_name(name: str, text: str) -> dict[str, object]:
     """METRIC.AGGREGATE.BOUND as fields of a `Gate`."""
     metric, dot, rest = name.partition(".")
-    if metric == JUDGE:
-        return _parse_judge(rest, text)
     if metric not in TARGETS:
-        raise _unknown("metric", metric, text, (*TARGETS, JUDGE))
+        raise _unknown("metric", metric, text, TARGETS)
     rest, bound = _parse_bound(rest)
     aggregate = rest if rest or (dot and not bound) else "mean"
     fields: dict[str, object] = {"metric": metric, "aggregate": aggregate, "bound": bound}
@@ -217,18 +194,6 @@ def _parse_name(name: str, text: str) -> dict[str, object]:
 def _parse_bound(rest: str) -> tuple[str, str | None]:
     head, _, last = rest.rpartition(".")
     return (head, last) if last in BOUNDS else (rest, None)
-
-
-def _parse_judge(rest: str, text: str) -> dict[str, object]:
-    rest, bound = _parse_bound(rest)
-    task, dot, number = rest.partition(".")
-    if not dot:
-        task, number = "", rest
-    if task and task not in JUDGE_TASKS:
-        raise _unknown("task", task, text, JUDGE_TASKS)
-    if number not in JUDGE_NUMBERS:
-        raise _unknown("number of the judge", number, text, JUDGE_NUMBERS)
-    return {"metric": JUDGE, "aggregate": number, "bound": bound, "task": task or None}
 
 
 def as_text(value: object) -> str:
