@@ -97,8 +97,10 @@ def sample_distribution(rate: float, size: int, correlation: float) -> Floats:
     from scipy.stats import betabinom, binom
 
     counts = np.arange(size + 1)
-    # A beta distribution this close to an end underflows; verdicts are all alike there anyway.
-    if correlation == 0 or not 1e-12 < rate < 1 - 1e-12:
+    if not 1e-12 < rate < 1 - 1e-12:
+        # Both distributions overflow this close to an end, where all verdicts are alike.
+        found = counts == (size if rate > 0.5 else 0)
+    elif correlation == 0:
         found = binom.pmf(counts, size, rate)
     elif correlation == 1:
         found = np.zeros(size + 1)

@@ -71,6 +71,14 @@ def test_correlation_widens_by_the_design_effect_and_moves_no_mean(
     )
 
 
+@pytest.mark.parametrize("correlation", [0.0, 0.5, 1.0])
+@pytest.mark.parametrize("rate", [0.0, 5e-324, 1e-308, 1e-13, 1e-11, 1 - 1e-11, 1 - 1e-16, 1.0])
+def test_rates_at_the_ends_have_a_distribution(rate: float, correlation: float) -> None:
+    found = count_distribution(rate, 6, correlation, 3)
+    assert found.sum() == pytest.approx(1)
+    assert found[6 if rate > 0.5 else 0] == pytest.approx(1)
+
+
 def test_correlation_needs_more_statements() -> None:
     fixed: dict[str, Any] = {"statements": 20, "true_rate": 0.95, "bad_rate": 0.6, "per_sample": 4}
     alone, together = (make_plan(Fraction(4, 5), correlation=c, **fixed).needed for c in (0.0, 0.5))
