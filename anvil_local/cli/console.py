@@ -14,6 +14,7 @@ from typing import IO, TYPE_CHECKING, Any
 from anvil_local.errors import AnvilError
 
 if TYPE_CHECKING:
+    from anvil_local.records import Report
     from anvil_local.runner import Progress
 
 _EVERY = 30.0
@@ -45,6 +46,16 @@ def show(text: str) -> None:
 def show_json(value: Any) -> None:
     """One JSON document, to stdout."""
     show(json.dumps(value, ensure_ascii=False, indent=2, allow_nan=False))
+
+
+def show_github(report: Report) -> None:
+    """Annotations for GitHub Actions to stderr, and the step's summary into the file that it names."""
+    from anvil_local.reports.github import append_summary, render_annotations
+
+    sys.stderr.write(render_annotations(report))
+    sys.stderr.flush()
+    if summary := os.environ.get("GITHUB_STEP_SUMMARY"):
+        append_summary(report, summary)
 
 
 def show_error(error: AnvilError) -> None:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import sys
 from contextlib import closing
 from enum import StrEnum
-from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -40,10 +39,9 @@ def run(
             "--gate", "-g", help="A rule, e.g. 'faithfulness>=0.8' or 'goal.pooled>0.5'. Repeatable."
         ),
     ] = None,
-    output: Annotated[
-        list[Path] | None,
-        typer.Option("--output", "-o", help="A report file: .html, .json, .xml (JUnit) or .md. Repeatable."),
-    ] = None,
+    output: options.Output = None,
+    min_sample_score: options.MinSampleScore = None,
+    github: options.GitHub = False,
     max_unscored: Annotated[
         float | None,
         typer.Option(help="Unscored share above which a gate fails by itself (0.05).", min=0, max=1),
@@ -169,12 +167,15 @@ def run(
         hits = getattr(judge, "hits", 0)
         if hits and not quiet:
             console.say(f"note: {hits} verdicts were in the cache (--refresh judges them anew)")
-    write_reports(report, paths)
+    write_reports(report, paths, min_sample_score=min_sample_score)
+    if github:
+        console.show_github(report)
     if json:
         console.show(render_json(report))
     else:
         color = console.use_color(sys.stdout)
-        console.show(render_terminal(report, width=console.width(), color=color, verbose=verbose))
+        saved = next((str(path) for path in paths if path.suffix.lower() == ".json"), None)
+        console.show(render_terminal(report, width=console.width(), color=color, verbose=verbose, path=saved))
     if not complete:
         console.say("interrupted: the report holds what was finished")
         return ExitCode.INTERRUPTED

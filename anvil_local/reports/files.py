@@ -49,15 +49,23 @@ def check_report_paths(paths: Iterable[str | Path]) -> tuple[Path, ...]:
     return tuple(checked)
 
 
-def write_reports(report: Report, paths: Iterable[str | Path]) -> tuple[Path, ...]:
+def write_reports(
+    report: Report, paths: Iterable[str | Path], *, min_sample_score: float | None = None
+) -> tuple[Path, ...]:
     """Write the report to each path, in the format of its suffix, and return the paths.
+
+    `min_sample_score` is for JUnit: a sample below it is a failed case.
 
     All paths are checked before the first is written. Each file is written beside its place and
     then moved there, so a reader sees the old report or the new one, never a part.
     """
     checked = check_report_paths(paths)
     for path in checked:
-        write_whole(path, FORMATS[path.suffix.lower()](report))
+        render = FORMATS[path.suffix.lower()]
+        junit = render is render_junit
+        write_whole(
+            path, render_junit(report, min_sample_score=min_sample_score) if junit else render(report)
+        )
     return checked
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import shlex
 from typing import TYPE_CHECKING
 
 from anvil_local.records import MetricSummary, Report, SampleResult
@@ -21,13 +22,20 @@ _TABLE_WIDTH = 76
 
 
 def render_terminal(
-    report: Report, *, width: int = 80, color: bool = False, examples: int = 5, verbose: bool = False
+    report: Report,
+    *,
+    width: int = 80,
+    color: bool = False,
+    examples: int = 5,
+    verbose: bool = False,
+    path: str | None = None,
 ) -> str:
     """The report as lines of at most `width` cells.
 
     `examples` bounds the samples shown; `verbose` shows every sample below 1 with all its verdicts
-    in full, and every unscored sample. Control characters in the data are shown as escapes. Colour
-    only repeats what words say.
+    in full, and every unscored sample. `path` is the JSON file of the report, if there is one: the
+    command that looks closer at the worst sample names it. Control characters in the data are shown
+    as escapes. Colour only repeats what words say.
     """
     output = io.StringIO()
     console = _console(output, width, color)
@@ -36,6 +44,8 @@ def render_terminal(
     _print_notes(console, note_rows(tally(report.results), report))
     _print_unscored(console, report.results, verbose)
     _print_worst(console, report.results, None if verbose else max(0, examples), verbose)
+    if path and not verbose:
+        _print_closer(console, report.results, path)
     _print_gates(console, report)
     return "\n".join(line.rstrip() for line in output.getvalue().split("\n"))
 
@@ -175,6 +185,17 @@ def _print_worst(
             rows.append(("", _text(f"and {len(findings) - len(cut)} more refused (-v shows all)")))
         if rows:
             _print_indented(console, 4, _rows(*rows))
+
+
+def _print_closer(console: Console, results: tuple[SampleResult, ...], path: str) -> None:
+    """The command that shows the worst sample, the last one above, in full."""
+    for result in rank_worst(results)[:1]:
+        words = (path, "--sample", result.sample_id)
+        if all(word.isprintable() for word in words):
+            console.print()
+            console.print(_text("to look closer"))
+            line = f"anvil-local report {' '.join(map(shlex.quote, words))}"
+            _print_indented(console, 2, _text(line))
 
 
 def _style(finding: Finding) -> str:
