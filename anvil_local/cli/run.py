@@ -144,7 +144,7 @@ def run(
         complete = True
         with closing(options.build_judge(config, refresh=refresh)) as judge:
             _check_judge(judge, required=selfcheck, quiet=quiet, models_dir=config.models_dir)
-            with console.progress(total, quiet=quiet) as on_progress:
+            with console.progress(total, quiet=quiet, hits=lambda: getattr(judge, "hits", 0)) as on_progress:
                 try:
                     # `extend` keeps what was finished when Ctrl-C ends the run.
                     results.extend(
