@@ -223,6 +223,17 @@ def test_an_anchor_opens_its_sample_even_when_a_filter_hides_it(page: Open) -> N
     assert statement.is_displayed()
 
 
+def test_a_linked_statement_is_below_the_tools_and_not_behind_them(page: Open) -> None:
+    driver = page(many(300))
+    driver.execute_async_script(
+        "location.hash = '#faithfulness.row-250.5'; setTimeout(arguments[arguments.length - 1], 300)"
+    )
+    place = "return document.getElementById(arguments[0]).getBoundingClientRect()"
+    tools = driver.execute_script(place, "tools")
+    statement = driver.execute_script(place, "faithfulness.row-250.5")
+    assert tools["bottom"] <= statement["top"] < 900
+
+
 def test_without_scripts_the_numbers_and_the_worst_samples_stand_there(page: Open) -> None:
     driver = page(people(), scripts=False)
     text = driver.find_element("css selector", "main").text

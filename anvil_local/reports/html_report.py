@@ -344,7 +344,7 @@ def _sample_facts(result: SampleResult) -> list[str]:
 
 
 def _verdict(verdict: Verdict, *, word: str, margin: str, notes: Sequence[str] = ()) -> dict[str, Any]:
-    found = list(notes)
+    found = []
     if verdict.p_supported is not None:
         found.append(f"p {verdict.p_supported:.3f}")
     if verdict.mass is not None:
@@ -357,6 +357,7 @@ def _verdict(verdict: Verdict, *, word: str, margin: str, notes: Sequence[str] =
     for vote in verdict.votes:
         value = {0: "no", 1: "yes", None: "undecided"}[vote.value]
         found.append(f"{excerpt(vote.judge, 20)}: {value}")
+    found += notes
     return {
         "state": _STATES[verdict.value],
         "word": word,

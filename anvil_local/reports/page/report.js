@@ -209,6 +209,8 @@
     fill(node, samples[number]);
     const target = document.getElementById(anchor) || node;
     target.scrollIntoView({ block: "start" });
+    // Rows above get their true height only when they come near the window.
+    requestAnimationFrame(() => requestAnimationFrame(() => target.scrollIntoView({ block: "start" })));
     (target === node ? node.firstElementChild : target.querySelector("a")).focus({ preventScroll: true });
   }
 
@@ -247,5 +249,8 @@
   }
   tools.hidden = false;
   apply();
-  if (location.hash) open(location.hash);
+  if (location.hash) {
+    history.scrollRestoration = "manual";
+    open(location.hash);
+  }
 })();
