@@ -289,11 +289,14 @@ class GgufJudge:
     def _check_adapter(self, skill: str) -> None:
         assert self._engine is not None
         metadata, path = self._engine.adapter_metadata(skill), str(self.model.adapters[skill])
-        wanted = {"anvil.base_sha256": self.model.entry.sha256, "anvil.prompt": self._prompt(skill).id}
-        for key, value in wanted.items():
-            if metadata.get(key) != value:
+        entry = self.model.entry
+        bases = [entry.sha256, *([entry.original.sha256] if entry.original else [])]
+        wanted = {"anvil.base_sha256": bases, "anvil.prompt": [self._prompt(skill).id]}
+        for key, values in wanted.items():
+            if metadata.get(key) not in values:
                 raise AdapterInvalid(
-                    f"the adapter was made for another {key.removeprefix('anvil.')}; wanted {value!r}",
+                    f"the adapter was made for another {key.removeprefix('anvil.')}; "
+                    f"wanted {' or '.join(map(repr, values))}",
                     where=path,
                     value=metadata.get(key),
                     hint="use the adapter that the manifest names for this model, or --no-adapter",
