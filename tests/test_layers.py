@@ -23,7 +23,7 @@ LAYERS = (
     ("cli",),
     ("comparison",),
     ("config", "replay"),
-    ("runner", "selfcheck"),
+    ("explanation", "runner", "selfcheck"),
     ("assess", "cards"),
     ("cache", "calibration", "decompose", "reports", "voting"),
     ("judge",),

@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 from anvil_local._version import __version__
-from anvil_local.cli import ask, cache, calibrate, diff, info, models, replay, run, selfcheck
+from anvil_local.cli import ask, cache, calibrate, diff, explain, info, models, replay, run, selfcheck
 from anvil_local.cli.console import prepare_streams, say, show, show_error
 from anvil_local.errors import AnvilError, ExitCode
 
@@ -54,6 +54,7 @@ app.command("selfcheck")(selfcheck.selfcheck)
 app.command("calibrate")(calibrate.calibrate)
 app.command("replay")(replay.replay)
 app.command("diff")(diff.diff)
+app.command("explain")(explain.explain)
 app.command("info")(info.info)
 
 
