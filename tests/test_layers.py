@@ -23,7 +23,7 @@ LAYERS = (
     ("cli",),
     ("comparison",),
     ("config", "replay"),
-    ("explanation", "runner", "selfcheck"),
+    ("explanation", "labels", "runner", "selfcheck"),
     ("assess", "cards"),
     ("cache", "calibration", "decompose", "reports", "voting"),
     ("judge",),
