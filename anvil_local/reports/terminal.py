@@ -200,7 +200,7 @@ def _print_worst(
 
 
 def _style(finding: Finding) -> str:
-    return "bold" if finding.word in {"refused", "not reached"} else ""
+    return "bold" if finding.word in {"refused", "contradicted", "not stated", "not reached"} else ""
 
 
 def _print_indented(console: Console, indent: int, renderable: RenderableType) -> None:
