@@ -42,7 +42,7 @@ def run(
     ] = None,
     output: Annotated[
         list[Path] | None,
-        typer.Option("--output", "-o", help="A report file: .json, .xml (JUnit) or .md. Repeatable."),
+        typer.Option("--output", "-o", help="A report file: .html, .json, .xml (JUnit) or .md. Repeatable."),
     ] = None,
     max_unscored: Annotated[
         float | None,

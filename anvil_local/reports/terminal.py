@@ -6,9 +6,9 @@ import io
 from typing import TYPE_CHECKING
 
 from anvil_local.records import MetricSummary, Report, SampleResult
-from anvil_local.reports.findings import Finding, find, headline
-from anvil_local.reports.text import excerpt, judge_name, plural, show_counts, show_score
-from anvil_local.scoring import Tally, rank_worst, tally
+from anvil_local.reports.findings import Finding, find, headline, note_rows
+from anvil_local.reports.text import excerpt, judge_name, plural, show_score
+from anvil_local.scoring import rank_worst, tally
 
 if TYPE_CHECKING:
     from rich.console import Console, RenderableType
@@ -33,7 +33,7 @@ def render_terminal(
     console = _console(output, width, color)
     _print_head(console, report)
     _print_metrics(console, report.summaries)
-    _print_notes(console, tally(report.results), report)
+    _print_notes(console, note_rows(tally(report.results), report))
     _print_unscored(console, report.results, verbose)
     _print_worst(console, report.results, None if verbose else max(0, examples), verbose)
     _print_gates(console, report)
@@ -133,32 +133,10 @@ def _summary_line(summary: MetricSummary) -> str:
     )
 
 
-def _print_notes(console: Console, notes: Tally, report: Report) -> None:
-    rows: list[tuple[str, str]] = []
-    if notes.dropped:
-        rows.append(("dropped statements", _total(notes.dropped)))
-    if notes.without_claim:
-        rows.append(("without a claim", f"{notes.without_claim} of {plural(notes.sentences, 'sentence')}"))
-    if notes.fallbacks:
-        rows.append(("sentences kept whole", f"{notes.fallbacks} of {plural(notes.sentences, 'sentence')}"))
-    if notes.undecided:
-        rows.append(("undecided verdicts", _total(notes.undecided)))
-    if notes.windowed:
-        rows.append(("context in windows", plural(notes.windowed, "verdict")))
-    if notes.cut_traces:
-        rows.append(("traces cut to fit", str(notes.cut_traces)))
-    if notes.flags:
-        rows.append(("flags", show_counts(notes.flags)))
-    rows += [("row refused", excerpt(line, 200)) for line in report.rejected[:_ROWS_SHOWN]]
-    if len(report.rejected) > _ROWS_SHOWN:
-        rows.append(("row refused", f"and {len(report.rejected) - _ROWS_SHOWN} more"))
+def _print_notes(console: Console, rows: list[tuple[str, str]]) -> None:
     if rows:
         console.print()
         console.print(_rows(*((label, _text(text)) for label, text in rows)))
-
-
-def _total(counts: dict[str, int]) -> str:
-    return f"{sum(counts.values())} ({show_counts(counts)})"
 
 
 def _print_unscored(console: Console, results: tuple[SampleResult, ...], verbose: bool) -> None:
