@@ -7,7 +7,8 @@ import hashlib
 import json
 import re
 from html.parser import HTMLParser
-from typing import Any
+from types import SimpleNamespace
+from typing import Any, cast
 
 import pytest
 from hypothesis import given, settings
@@ -16,6 +17,7 @@ from hypothesis import strategies as st
 from anvil_local.records import (
     JudgedStatement,
     Message,
+    MetricSummary,
     Reason,
     Report,
     Role,
@@ -25,7 +27,7 @@ from anvil_local.records import (
     ToolCall,
     Verdict,
 )
-from anvil_local.reports import render_html
+from anvil_local.reports import html_report, render_html
 from anvil_local.scoring import score_statements
 from tests.test_reports import HOSTILE, answer, example, nasty, report, trace, verdict
 
@@ -280,3 +282,23 @@ def test_a_verdict_without_a_model_says_why() -> None:
     result = answer("1", "r", ("s", verdict(0, reason=Reason.EMPTY_CONTEXT)))
     statement = Page(render_html(report(result))).sample(0)["statements"][0]
     assert (statement["word"], statement["margin"], statement["number"]) == ("refused", "empty_context", None)
+
+
+def test_a_refused_statement_says_how_it_fails_when_that_was_asked() -> None:
+    result = answer("1", "r", ("s", verdict(0, -2.0)))
+    judged = result.statements[0].model_copy(update={"contradiction": verdict(1, 1.5)})
+    page = Page(render_html(report(result.model_copy(update={"statements": (judged,)}))))
+    statement = page.sample(0)["statements"][0]
+    assert (statement["word"], statement["state"]) == ("contradicted", "no")
+    assert "margin of contradiction +1.50" in statement["notes"]
+
+
+@pytest.mark.parametrize(
+    ("low", "high", "shown"),
+    [(0.31, 0.62, "95 % interval 0.31 to 0.62"), (None, None, "no interval: one sample")],
+)
+def test_the_interval_of_the_score_is_shown_or_why_there_is_none(
+    low: float | None, high: float | None, shown: str
+) -> None:
+    record = SimpleNamespace(mean_interval=SimpleNamespace(low=low, high=high, reason="one sample"))
+    assert html_report._interval(cast(MetricSummary, record)) == shown

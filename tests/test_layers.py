@@ -21,8 +21,9 @@ PACKAGE = Path(anvil_local.__file__).parent
 # A module imports from lower rows only; a package is one module here. Imports inside functions count too.
 LAYERS = (
     ("cli",),
+    ("comparison",),
     ("config", "replay"),
-    ("runner", "selfcheck"),
+    ("explanation", "labels", "runner", "selfcheck"),
     ("assess", "cards"),
     ("cache", "calibration", "decompose", "reports", "voting"),
     ("judge",),
@@ -30,7 +31,7 @@ LAYERS = (
     ("gguf",),
     ("metrics", "scoring", "windows"),
     ("language", "probes", "prompts", "samples"),
-    ("records",),
+    ("paired", "records"),
     ("errors", "_version"),
 )
 ROW = {name: number for number, names in enumerate(LAYERS) for name in names}

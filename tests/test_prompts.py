@@ -19,6 +19,7 @@ FIELDS = {
     "decompose": {"question", "answer", "sentence"},
     "workflow": {"trace"},
 }
+OPTIONAL = {"contradict": {"context", "statement"}}
 ALL = [(name, task) for name in PROFILES for task in load_profile(name)]
 HOSTILE = st.one_of(
     st.text(),
@@ -31,21 +32,21 @@ HOSTILE = st.one_of(
 @pytest.mark.parametrize("name", PROFILES)
 def test_every_profile_has_a_prompt_for_every_task(name: str) -> None:
     assert set(FIELDS) <= set(load_profile(name))
-    assert {task.removesuffix("@base") for task in load_profile(name)} == set(FIELDS)
+    assert {task.removesuffix("@base") for task in load_profile(name)} <= {*FIELDS, *OPTIONAL}
 
 
 @pytest.mark.parametrize(("name", "task"), ALL)
 def test_a_prompt_has_the_fields_of_its_task_each_once(name: str, task: str) -> None:
     prompt = load_profile(name)[task]
     placed = [name for text in prompt.segments for name in re.findall(r"\{(\w+)\}", text)]
-    assert prompt.fields == FIELDS[task.removesuffix("@base")]
+    assert prompt.fields == (FIELDS | OPTIONAL)[task.removesuffix("@base")]
     assert len(placed) == len(prompt.fields)
 
 
 @pytest.mark.parametrize(("name", "task"), ALL)
 def test_a_prompt_asks_for_a_verdict_or_for_text(name: str, task: str) -> None:
     prompt = load_profile(name)[task]
-    asks = task.removesuffix("@base") in ("support", "goal")
+    asks = task.removesuffix("@base") in ("support", "goal", "contradict")
     assert (prompt.labels is not None) == asks
     assert (prompt.grammar in PATTERNS) == (not asks)
     assert prompt.wrap in ("chat", "none")
@@ -66,6 +67,7 @@ def test_no_two_prompts_share_an_id() -> None:
 def test_what_changes_most_comes_last(name: str, task: str) -> None:
     prompt = load_profile(name)[task]
     last = {"support": "statement", "goal": "outcome", "decompose": "sentence", "workflow": "trace"}
+    last["contradict"] = "statement"
     inside = [text for text in prompt.segments if "{" in text]
     assert "{" + last[task.removesuffix("@base")] + "}" in inside[-1]
 

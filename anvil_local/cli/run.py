@@ -57,6 +57,10 @@ def run(
         int | None, typer.Option(help="Sample the statements with this seed; greedy by default.")
     ] = None,
     formatter: Annotated[str | None, typer.Option(help="Trace formatter: anvil-trace/1 or ragas/1.")] = None,
+    shape: Annotated[
+        bool | None,
+        typer.Option("--shape", help="Ask of refused statements: contradicted, or only not stated?"),
+    ] = None,
     skip_bad_rows: Annotated[
         bool | None, typer.Option("--skip-bad-rows", help="Leave bad rows out, count and list them.")
     ] = None,
@@ -91,7 +95,7 @@ def run(
     """
     from datetime import UTC, datetime
 
-    from anvil_local.assess import Options
+    from anvil_local.assess import Options, check_shape
     from anvil_local.config import load_config
     from anvil_local.gates import parse_gate
     from anvil_local.metrics import choose_metrics
@@ -108,6 +112,7 @@ def run(
         language=language,
         seed=seed,
         formatter=formatter,
+        shape=shape,
         skip_bad_rows=skip_bad_rows,
         cache=cache,
         cache_dir=str(cache_dir) if cache_dir else None,
@@ -131,6 +136,7 @@ def run(
         language=config.language,
         seed=config.seed,
         formatter=config.formatter or DEFAULT_FORMATTER,
+        shape=config.shape,
     )
     created = datetime.now(UTC)
     with SampleFile(data, skip_bad_rows=config.skip_bad_rows) as samples:
@@ -143,6 +149,8 @@ def run(
         results: list[SampleResult] = []
         complete = True
         with closing(options.build_judge(config, refresh=refresh)) as judge:
+            if config.shape:
+                check_shape(judge)
             _check_judge(judge, required=selfcheck, quiet=quiet, models_dir=config.models_dir)
             with console.progress(total, quiet=quiet, hits=lambda: getattr(judge, "hits", 0)) as on_progress:
                 try:

@@ -18,7 +18,8 @@ class Finding(NamedTuple):
     """One verdict in words; every part is printable."""
 
     word: str
-    """`refused`, `supported`, `not reached`, `reached` or `undecided`."""
+    """`refused` (with a known shape `contradicted` or `not stated`), `supported`, `not reached`, `reached` or
+    `undecided`."""
     margin: str
     """The margin, or the reason why the model gave none."""
     text: str
@@ -90,7 +91,8 @@ def _statement(judged: JudgedStatement, response: str | None, limit: int | None)
         span = excerpt(response[statement.start : statement.end], limit)
         if span and span != text:
             details.append(f"in: {span}")
-    return Finding(_WORDS[verdict.value], _margin(verdict), text, tuple(details))
+    word = str(judged.shape).replace("_", " ") if judged.shape else _WORDS[verdict.value]
+    return Finding(word, _margin(verdict), text, tuple(details))
 
 
 def _goal(goal: GoalVerdicts, limit: int | None) -> Finding:

@@ -26,6 +26,7 @@ from anvil_local.reports.text import (
     plural,
     printable,
     show_counts,
+    show_margin,
     show_score,
 )
 from anvil_local.scoring import rank_worst, tally
@@ -161,12 +162,13 @@ def _metric(summary: MetricSummary, report: Report) -> dict[str, Any]:
 
 
 def _interval(summary: MetricSummary) -> str | None:
-    """The interval of the score, once the records have one: two ends."""
-    ends = getattr(summary, "interval", None)
-    if not ends:
+    """The interval of the score, in a report that has it: `mean_interval`, with `low` and `high`."""
+    interval = getattr(summary, "mean_interval", None)
+    if interval is None:
         return None
-    low, high = ends
-    return f"95 % interval {show_score(low)} to {show_score(high)}"
+    if interval.low is None or interval.high is None:
+        return f"no interval: {excerpt(interval.reason or 'not known')}"
+    return f"95 % interval {show_score(interval.low)} to {show_score(interval.high)}"
 
 
 def _chart(results: Sequence[SampleResult], *, goal: bool) -> dict[str, Any]:
@@ -369,7 +371,9 @@ def _verdict(verdict: Verdict, *, word: str, margin: str, notes: Sequence[str] =
 
 def _statement(judged: JudgedStatement, finding: Finding) -> dict[str, Any]:
     origin = {"sentence": ["the sentence as it stands"], "template": ["question and short answer"]}
-    notes = origin.get(judged.statement.origin, [])
+    notes = list(origin.get(judged.statement.origin, []))
+    if judged.contradiction and judged.contradiction.margin is not None:
+        notes.append(f"margin of contradiction {show_margin(judged.contradiction.margin)}")
     return {
         "text": _words(judged.statement.text),
         **_verdict(judged.verdict, word=finding.word, margin=finding.margin, notes=notes),
@@ -414,7 +418,9 @@ def _goal(result: SampleResult, finding: Finding) -> dict[str, Any]:
         ("Claimed: given the words of the user and the agent alone", goal.claimed),
         ("Done: given the calls and the tool results alone", goal.done),
     ):
-        margin = f"{verdict.margin:+.2f}" if verdict.margin is not None else str(verdict.reason or "no model")
+        margin = show_margin(verdict.margin)
+        if verdict.margin is None and verdict.reason:
+            margin = str(verdict.reason)
         verdicts.append({"text": text, **_verdict(verdict, word=words[verdict.value], margin=margin)})
     return {"facts": [(name, _words(text)) for name, text in facts], "verdicts": verdicts}
 

@@ -199,7 +199,7 @@ def _print_closer(console: Console, results: tuple[SampleResult, ...], path: str
 
 
 def _style(finding: Finding) -> str:
-    return "bold" if finding.word in {"refused", "not reached"} else ""
+    return "bold" if finding.word in {"refused", "contradicted", "not stated", "not reached"} else ""
 
 
 def _print_indented(console: Console, indent: int, renderable: RenderableType) -> None:
