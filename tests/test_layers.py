@@ -21,7 +21,7 @@ PACKAGE = Path(anvil_local.__file__).parent
 # A module imports from lower rows only; a package is one module here. Imports inside functions count too.
 LAYERS = (
     ("cli",),
-    ("comparison",),
+    ("comparison", "stability"),
     ("config", "replay"),
     ("explanation", "labels", "runner", "selfcheck"),
     ("assess", "cards"),

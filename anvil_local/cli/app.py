@@ -21,6 +21,7 @@ from anvil_local.cli import (
     report,
     run,
     selfcheck,
+    stability,
 )
 from anvil_local.cli.console import prepare_streams, say, show, show_error
 from anvil_local.errors import AnvilError, ExitCode
@@ -66,6 +67,7 @@ app.add_typer(cache.app, name="cache")
 app.command("selfcheck")(selfcheck.selfcheck)
 app.command("calibrate")(calibrate.calibrate)
 app.command("label")(label.label)
+app.command("stability")(stability.stability)
 app.command("replay")(replay.replay)
 app.command("report")(report.report)
 app.command("diff")(diff.diff)
