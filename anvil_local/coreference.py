@@ -295,7 +295,7 @@ def _complete_name(text: str, story: _Story) -> str:
     """The first bare last name of the text made the full name, if only one person has it."""
     for last, names in story.full_names.items():
         (full, *others) = names
-        if others or full in text:
+        if others or last not in text or full in text:
             continue
         pattern = rf"(?<![\w'’.-])(?<![A-Z]\. ){re.escape(last)}(?![\w-])(?! [A-Z])"
         for found in re.finditer(pattern, text):
@@ -312,7 +312,7 @@ def _complete_name(text: str, story: _Story) -> str:
 def _write_out(text: str, story: _Story) -> str:
     """The first abbreviation of the text with what it is short for, once the text has introduced it."""
     for short, full in story.short_names.items():
-        if full.lower() not in text.lower():
+        if short in text and full.lower() not in text.lower():
             text = re.sub(
                 rf"(?<![\w(-]){re.escape(short)}(?![\w-])",
                 f"{full} ({short})".replace("\\", r"\\"),
