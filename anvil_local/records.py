@@ -98,7 +98,7 @@ class Statement(Record):
     sentence: int
     """The number of its sentence in the response, from 0."""
     origin: Literal["model", "sentence", "template"] = "model"
-    """Written by the model; the sentence as it stands; or question and short answer put in one sentence."""
+    """Written by the model; the sentence, with pronouns resolved; or question and short answer in one."""
 
 
 class DropReason(StrEnum):
@@ -141,7 +141,8 @@ class Decomposition(Record):
     sentences: int
     """The number of sentences in the response."""
     without_claim: int = 0
-    """How many of them make no claim: greetings, offers of help, refusals, questions back."""
+    """How many of them make no claim of their own: greetings, offers of help, refusals, questions back,
+    headings, and lines that only open a list."""
     fallbacks: int = 0
     """How many sentences stand for themselves because what the model wrote did not cover them."""
 
