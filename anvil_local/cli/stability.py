@@ -40,9 +40,7 @@ def stability(
         list[str] | None, typer.Option(help="Another model, for the axis model. Repeatable.")
     ] = None,
     limit: Annotated[int | None, typer.Option(help="Only the first so many samples.", min=1)] = None,
-    output: Annotated[
-        Path | None, typer.Option("--output", "-o", help="The result as .json, for `plan`.")
-    ] = None,
+    output: Annotated[Path | None, typer.Option("--output", "-o", help="The result as .json.")] = None,
     decomposition: Annotated[
         Decomposition | None,
         typer.Option(help="Who cuts the response: the model, or its sentences as they are."),
@@ -159,7 +157,7 @@ def _describe(found: Stability, *, verbose: bool) -> Iterator[str]:
         yield f"{axis:<24} not run: {why}"
     yield ""
     if found.flip_rate is not None:
-        yield f"flip rate      {found.flip_rate:.3f}, of wording, context and formatter (`plan --flip-rate`)"
+        yield f"flip rate      {found.flip_rate:.3f}, of wording, context and formatter"
     if found.band is not None:
         yield (
             f"unstable band  {found.band:.2f} from the threshold: 95 % of the flips, "

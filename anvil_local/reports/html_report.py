@@ -370,7 +370,11 @@ def _verdict(verdict: Verdict, *, word: str, margin: str, notes: Sequence[str] =
 
 
 def _statement(judged: JudgedStatement, finding: Finding) -> dict[str, Any]:
-    origin = {"sentence": ["the sentence as it stands"], "template": ["question and short answer"]}
+    origin = {
+        "sentence": ["the sentence as it stands"],
+        "resolved": ["the sentence, with what it leans on"],
+        "template": ["question and short answer"],
+    }
     notes = list(origin.get(judged.statement.origin, []))
     if judged.contradiction and judged.contradiction.margin is not None:
         notes.append(f"margin of contradiction {show_margin(judged.contradiction.margin)}")
