@@ -155,20 +155,9 @@ def _metric(summary: MetricSummary, report: Report) -> dict[str, Any]:
         "name": printable(summary.metric),
         "title": excerpt(summary.metric, 60).replace("_", " "),
         "mean": show_score(summary.mean),
-        "interval": _interval(summary),
         "numbers": numbers,
         **_chart(results, goal=goal),
     }
-
-
-def _interval(summary: MetricSummary) -> str | None:
-    """The interval of the score, in a report that has it: `mean_interval`, with `low` and `high`."""
-    interval = getattr(summary, "mean_interval", None)
-    if interval is None:
-        return None
-    if interval.low is None or interval.high is None:
-        return f"no interval: {excerpt(interval.reason or 'not known')}"
-    return f"95 % interval {show_score(interval.low)} to {show_score(interval.high)}"
 
 
 def _chart(results: Sequence[SampleResult], *, goal: bool) -> dict[str, Any]:
