@@ -157,32 +157,37 @@ def _parse_number(number: str, text: str) -> Fraction:
 
 
 def check_gates(
-    gates: Iterable[Gate], results: Iterable[SampleResult], *, max_unscored: float = 0.05
+    gates: Iterable[Gate], results: Iterable[SampleResult], *, max_unscored: float = 0.05, rejected: int = 0
 ) -> tuple[GateOutcome, ...]:
     """Check each gate against the results, in the order of the gates.
 
     A gate fails by itself when nothing is scored, or when more than `max_unscored` of the metric's
     samples have no score or of its verdicts have no value. The one exception is a rule on
     `unscored`: it sets its own limit. Without gates nothing fails.
+
+    `rejected` is the number of bad rows that were skipped. Which metrics they were meant for nobody
+    knows, so each of them counts as an unscored sample of every gate, also of a rule on `unscored`.
     """
     if not 0 <= max_unscored <= 1:
         raise UsageError("the limit of unscored samples must be between 0 and 1", value=max_unscored)
     limit = Fraction(repr(max_unscored))
     everything = tuple(results)
-    return tuple(_check_gate(gate, everything, limit) for gate in gates)
+    return tuple(_check_gate(gate, everything, limit, rejected) for gate in gates)
 
 
-def _check_gate(gate: Gate, results: Sequence[SampleResult], limit: Fraction) -> GateOutcome:
+def _check_gate(gate: Gate, results: Sequence[SampleResult], limit: Fraction, rejected: int) -> GateOutcome:
     members = TARGETS[gate.metric]
     chosen = [result for result in results if result.metric in members]
     value = AGGREGATES[gate.aggregate](chosen)
     summary = summarize_group(gate.metric, chosen)
+    if gate.aggregate == "unscored" and rejected:
+        value = Fraction(summary.unscored_samples + rejected, summary.samples + rejected)
     if value is None:
         passed, shown, reference = False, "none", _decimals(gate.threshold)
     else:
         passed = COMPARISONS[gate.comparison](value, gate.threshold)
         shown, reference = show_apart(value, gate.threshold)
-    complaints = [] if gate.aggregate == "unscored" else _excess(summary, limit)
+    complaints = [] if gate.aggregate == "unscored" else _excess(summary, limit, rejected)
     passed = passed and not complaints
     message = f"{gate.name} {shown} {gate.comparison} {reference}: {'PASS' if passed else 'FAIL'}"
     message += f" ({_counts(gate, summary)})"
@@ -193,10 +198,11 @@ def _check_gate(gate: Gate, results: Sequence[SampleResult], limit: Fraction) ->
     )
 
 
-def _excess(summary: MetricSummary, limit: Fraction) -> list[str]:
+def _excess(summary: MetricSummary, limit: Fraction, rejected: int) -> list[str]:
     """What is unscored beyond the limit, in words."""
     complaints = []
-    samples = (summary.unscored_samples, summary.samples, "samples")
+    noun = f"samples ({_plural(rejected, 'bad row')} skipped)" if rejected else "samples"
+    samples = (summary.unscored_samples + rejected, summary.samples + rejected, noun)
     # One decided statement gives a sample its score, so a sample can be scored and mostly undecided.
     verdicts = (summary.unscored, summary.scored + summary.unscored, "verdicts")
     # A goal has one verdict: the same complaint would stand there twice.

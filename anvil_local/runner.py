@@ -143,7 +143,7 @@ def build_report(
     rejected: Sequence[str] = (),
 ) -> Report:
     """Scores and gates over finished results."""
-    outcomes = check_gates(gates, results, max_unscored=settings.max_unscored)
+    outcomes = check_gates(gates, results, max_unscored=settings.max_unscored, rejected=len(rejected))
     return Report(
         version=__version__,
         created=(created or datetime.now(UTC)).isoformat(timespec="seconds"),

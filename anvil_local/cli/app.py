@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 from anvil_local._version import __version__
-from anvil_local.cli import ask, cache, calibrate, info, models, replay, run, selfcheck
+from anvil_local.cli import ask, cache, calibrate, info, inspect, models, replay, run, selfcheck
 from anvil_local.cli.console import prepare_streams, say, show, show_error
 from anvil_local.errors import AnvilError, ExitCode
 
@@ -48,6 +48,7 @@ app.command("run")(run.run)
 app.command("judge")(ask.judge)
 app.command("decompose")(ask.decompose)
 app.command("goal")(ask.goal)
+app.command("inspect")(inspect.inspect)
 app.add_typer(models.app, name="models")
 app.add_typer(cache.app, name="cache")
 app.command("selfcheck")(selfcheck.selfcheck)

@@ -26,7 +26,7 @@ class Decomposition(StrEnum):
 
 
 def run(
-    data: Annotated[str, typer.Argument(help="A .jsonl or .json file of samples; - reads stdin.")],
+    data: Annotated[str, typer.Argument(help="A file of samples (see --format); - reads stdin.")],
     metric: Annotated[
         list[str] | None,
         typer.Option(
@@ -59,9 +59,9 @@ def run(
         int | None, typer.Option(help="Sample the statements with this seed; greedy by default.")
     ] = None,
     formatter: Annotated[str | None, typer.Option(help="Trace formatter: anvil-trace/1 or ragas/1.")] = None,
-    skip_bad_rows: Annotated[
-        bool | None, typer.Option("--skip-bad-rows", help="Leave bad rows out, count and list them.")
-    ] = None,
+    data_format: options.DataFormat = None,
+    map: options.Map = None,
+    skip_bad_rows: options.SkipBadRows = None,
     model: options.Model = None,
     prompts: options.Prompts = None,
     adapter: options.Adapter = None,
@@ -99,7 +99,7 @@ def run(
     from anvil_local.metrics import choose_metrics
     from anvil_local.reports import check_report_paths, render_json, render_terminal, write_reports
     from anvil_local.runner import build_report, check_fit, make_settings, run_samples
-    from anvil_local.samples import DEFAULT_FORMATTER, SampleFile
+    from anvil_local.samples import DEFAULT_FORMATTER, SampleFile, parse_mapping
 
     config = load_config(
         metrics=tuple(metric or ()),
@@ -110,6 +110,8 @@ def run(
         language=language,
         seed=seed,
         formatter=formatter,
+        format=data_format,
+        map=parse_mapping(map or ()),
         skip_bad_rows=skip_bad_rows,
         cache=cache,
         cache_dir=str(cache_dir) if cache_dir else None,
@@ -135,7 +137,9 @@ def run(
         formatter=config.formatter or DEFAULT_FORMATTER,
     )
     created = datetime.now(UTC)
-    with SampleFile(data, skip_bad_rows=config.skip_bad_rows) as samples:
+    with SampleFile(
+        data, skip_bad_rows=config.skip_bad_rows, format=config.format, mapping=config.map
+    ) as samples:
         counts = samples.check()
         if counts.lone_contexts and not quiet:
             console.say(
