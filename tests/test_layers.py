@@ -21,16 +21,18 @@ PACKAGE = Path(anvil_local.__file__).parent
 # A module imports from lower rows only; a package is one module here. Imports inside functions count too.
 LAYERS = (
     ("cli",),
+    ("comparison", "stability"),
     ("config", "replay"),
-    ("runner", "selfcheck"),
+    ("explanation", "labels", "runner", "selfcheck"),
     ("assess", "cards"),
     ("cache", "calibration", "decompose", "reports", "voting"),
     ("judge",),
     ("engine", "gates", "grammar", "models"),
     ("gguf",),
-    ("metrics", "scoring", "windows"),
+    ("lists", "metrics", "scoring", "windows"),
+    ("coreference",),
     ("language", "probes", "prompts", "samples"),
-    ("records",),
+    ("paired", "records"),
     ("errors", "_version"),
 )
 ROW = {name: number for number, names in enumerate(LAYERS) for name in names}
