@@ -179,7 +179,6 @@ def run(
         hits = getattr(judge, "hits", 0)
         if hits and not quiet:
             console.say(f"note: {hits} verdicts were in the cache (--refresh judges them anew)")
-    write_reports(report, paths, min_sample_score=min_sample_score)
     if github:
         console.show_github(report)
     if json:
@@ -188,6 +187,8 @@ def run(
         color = console.use_color(sys.stdout)
         saved = next((str(path) for path in paths if path.suffix.lower() == ".json"), None)
         console.show(render_terminal(report, width=console.width(), color=color, verbose=verbose, path=saved))
+    # After the report is shown: a full disk must not cost what was judged.
+    write_reports(report, paths, min_sample_score=min_sample_score)
     if not complete:
         console.say("interrupted: the report holds what was finished")
         return ExitCode.INTERRUPTED
