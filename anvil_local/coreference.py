@@ -104,6 +104,8 @@ _NOT_PERSONS = _words(
     german european national international world way studios records airlines press times computing
     """
 )
+_DETERMINERS = _words("the a an some many most all each every other several")
+_NOT_IN_A_NAME = _NOT_PERSONS | _STARTS | _DETERMINERS
 _TITLES = {
     "mr": "he",
     "sir": "he",
@@ -178,7 +180,6 @@ _VAGUE = _words(
     """
 )
 _LONGEST = 14  # words of the longest subject
-_DETERMINERS = _words("the a an some many most all each every other several")
 _MANY = re.compile(r"(?<!that )(?<!which )(?<!and )\b(?:[a-z]{2,}[a-rt-z]s|people|children|men|women)\b")
 _OWNING = frozenset({"his", "her", "its", "their"})
 
@@ -286,7 +287,7 @@ def _learn_names(text: str, story: _Story) -> None:
 
 def _may_name_person(parts: list[str]) -> bool:
     return not any(
-        part.lower().strip(".") in _NOT_PERSONS or (len(part) > 2 and part.isupper()) or part.endswith("s'")
+        part.lower().strip(".") in _NOT_IN_A_NAME or (len(part) > 2 and part.isupper()) or part.endswith("s'")
         for part in parts
     )
 

@@ -39,7 +39,7 @@ from anvil_local.language import (
 from anvil_local.lists import find_openings, is_heading, join_item
 from anvil_local.records import Decomposition, DroppedStatement, DropReason, Statement
 
-Origin = Literal["model", "sentence", "template"]
+Origin = Literal["model", "sentence", "resolved", "template"]
 
 Mode = Literal["llm", "sentence"]
 """`llm`: the model rewrites every sentence that is not simple; `sentence`: the sentences as they are."""
@@ -137,7 +137,7 @@ def split_statements(
         elif number in openings.values() or is_heading(response, span, alone, draft.language):
             draft.without_claim += 1  # what opens a list is said again with each of its items
         elif mode == "sentence" or judge is None or is_simple(alone, draft.language):
-            draft.keep(_statement(alone, span, number, "sentence"))
+            draft.keep(_own_words(draft, alone, span, number))
         else:
             _write_statements(draft, spans, number, alone, judge, seed)
     return Decomposition(
@@ -160,6 +160,12 @@ def _statement(text: str, span: Span, number: int, origin: Origin) -> Statement:
     return Statement(
         text=" ".join(text.split()), start=span.start, end=span.end, sentence=number, origin=origin
     )
+
+
+def _own_words(draft: _Draft, text: str, span: Span, number: int) -> Statement:
+    """The sentence as a statement: as it stands, or as the rules put it."""
+    as_it_stands = text.split() == draft.response[span.start : span.end].split()
+    return _statement(text, span, number, "sentence" if as_it_stands else "resolved")
 
 
 def _key(text: str) -> tuple[str, ...]:
@@ -236,7 +242,7 @@ def _write_statements(
         if any(kept) or not missing or _key(sentence) in draft.seen:
             return
     draft.fallbacks += 1
-    draft.keep(_statement(sentence, span, number, "sentence"))
+    draft.keep(_own_words(draft, sentence, span, number))
 
 
 def _ask(

@@ -293,17 +293,15 @@ class GgufJudge:
     def _check_adapter(self, skill: str) -> None:
         assert self._engine is not None
         metadata, path = self._engine.adapter_metadata(skill), str(self.model.adapters[skill])
-        entry = self.model.entry
-        bases = [entry.sha256, *([entry.original.sha256] if entry.original else [])]
-        wanted = {"anvil.base_sha256": bases, "anvil.prompt": [self._prompt(skill).id]}
-        for key, values in wanted.items():
-            if metadata.get(key) not in values:
+        wanted = {"anvil.base_sha256": self.model.entry.sha256, "anvil.prompt": self._prompt(skill).id}
+        for key, value in wanted.items():
+            if metadata.get(key) != value:
                 raise AdapterInvalid(
-                    f"the adapter was made for another {key.removeprefix('anvil.')}; "
-                    f"wanted {' or '.join(map(repr, values))}",
+                    f"the adapter was made for another {key.removeprefix('anvil.')}; wanted {value!r}",
                     where=path,
                     value=metadata.get(key),
-                    hint="use the adapter that the manifest names for this model, or --no-adapter",
+                    hint="use the adapter that the manifest names for this model, with the file that "
+                    f"`anvil-local models install {self.model.entry.name}` writes, or --no-adapter",
                 )
 
     @cached_property

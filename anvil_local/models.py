@@ -75,7 +75,7 @@ class Original(Record):
     file: str
     """Its name; a file of that name in the models folder is used instead of a download."""
     sha256: str = Field(pattern=_SHA256)
-    """The digest of the whole file; adapters that were trained on it fit the model, too."""
+    """The digest of the whole file."""
     bytes: int = Field(gt=0)
     """The size of the file."""
 

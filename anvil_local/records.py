@@ -97,8 +97,9 @@ class Statement(Record):
     """Where its sentence ends in the response, in characters (exclusive)."""
     sentence: int
     """The number of its sentence in the response, from 0."""
-    origin: Literal["model", "sentence", "template"] = "model"
-    """Written by the model; the sentence, with pronouns resolved; or question and short answer in one."""
+    origin: Literal["model", "sentence", "resolved", "template"] = "model"
+    """Written by the model; the sentence as it stands; the sentence, with names put in for pronouns or behind
+    the line that opens its list; or question and short answer in one."""
 
 
 class DropReason(StrEnum):

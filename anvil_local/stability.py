@@ -135,7 +135,7 @@ class Stability(Record):
     skipped: dict[str, str]
     """Axes that were not run, and why."""
     flip_rate: float | None
-    """Flips over questions on the axes wording, context and formatter: what `plan --flip-rate` takes."""
+    """Flips over questions on the axes wording, context and formatter."""
     band: float | None
     """The distance of a margin from the threshold that 95 % of those flips do not exceed; None without."""
     in_band: int | None

@@ -126,6 +126,13 @@ def test_a_person_of_the_question_can_be_meant() -> None:
     assert resolve("She was born in Lund.", "Where was Mara Holt born?") == ["Mara Holt was born in Lund."]
 
 
+@pytest.mark.parametrize(
+    "question", ["Class B The mill is old.", "Plan A Each mill is old.", "In B He is old."]
+)
+def test_a_letter_before_a_new_sentence_is_nobodys_name(question: str) -> None:
+    assert resolve("He sold it.", question) == ["He sold it."]
+
+
 def test_a_common_noun_is_not_capitalised_inside_a_sentence() -> None:
     text = "Tall trees are rare here. Moreover, they fall in storms, as tall things do."
     assert last(text) == "Moreover, tall trees fall in storms, as tall things do."

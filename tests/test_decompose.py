@@ -102,7 +102,7 @@ def test_sentence_mode_asks_no_model() -> None:
     judge = FakeJudge()
     found = split_statements("The mill is old. It leaks.", judge=judge, mode="sentence")
     assert texts(found) == ["The mill is old.", "The mill leaks."]
-    assert {statement.origin for statement in found.statements} == {"sentence"}
+    assert [statement.origin for statement in found.statements] == ["sentence", "resolved"]
     assert judge.wrote == []
     assert texts(split_statements("The mill is old.")) == ["The mill is old."]
 

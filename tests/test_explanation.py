@@ -156,14 +156,14 @@ class Real(FakeJudge):
 
 def test_a_statement_is_found_by_a_part_of_it_by_its_sample_and_by_its_number() -> None:
     found = report()
-    assert find_statement(found, "BY the", sample=None)[1].statement.text == "It is by the river."
+    assert find_statement(found, "BY the", sample=None)[1].statement.text == "The mill is by the river."
     result, item = find_statement(found, "mill", sample="b")
     assert (result.sample_id, item.statement.text) == ("b", "The mill is old.")
-    assert find_statement(found, "2", sample="a")[1].statement.text == "It is by the river."
+    assert find_statement(found, "2", sample="a")[1].statement.text == "The mill is by the river."
 
 
 def test_a_statement_that_is_not_clear_is_refused_with_those_there_are() -> None:
-    with pytest.raises(UsageError, match="2 statements have this text") as error:
+    with pytest.raises(UsageError, match="3 statements have this text") as error:
         find_statement(report(), "mill", sample=None)
     assert "--sample a: The mill is old." in str(error.value)
     with pytest.raises(UsageError, match="no judged statement has this text"):

@@ -140,6 +140,17 @@ def choose(driver: Any, script: str) -> None:
     driver.execute_script(f"{script}; document.getElementById('tools').dispatchEvent(new Event('change'))")
 
 
+def open_row(driver: Any, name: str) -> Any:
+    """Opens a row; the browser sends the event that fills it a moment after the click."""
+    from selenium.webdriver.support.ui import WebDriverWait
+
+    row = driver.find_element("css selector", f"[id='{name}']")
+    empty = len(row.find_elements("css selector", "*"))
+    row.find_element("css selector", "summary").click()
+    WebDriverWait(driver, 10).until(lambda _: len(row.find_elements("css selector", "*")) > empty)
+    return row
+
+
 def test_it_opens_with_the_worst_first_and_filters(page: Open) -> None:
     driver = page(people())
     assert rows(driver) == ["attack", "table", "museum", "greeting", "full"]
@@ -159,8 +170,7 @@ def test_it_opens_with_the_worst_first_and_filters(page: Open) -> None:
 
 def test_a_row_opens_to_the_marked_response_the_statements_and_the_contexts(page: Open) -> None:
     driver = page(people())
-    row = driver.find_element("css selector", "[id='faithfulness.museum']")
-    row.find_element("css selector", "summary").click()
+    row = open_row(driver, "faithfulness.museum")
     marks = row.find_elements("css selector", "mark")
     assert [mark.get_attribute("class") for mark in marks] == ["no"]  # both claims span the whole response
     text = row.text
@@ -176,8 +186,7 @@ def test_a_row_opens_to_the_marked_response_the_statements_and_the_contexts(page
 
 def test_a_trace_opens_to_its_turns_and_claimed_against_done(page: Open) -> None:
     driver = page(people())
-    row = driver.find_element("css selector", "[id='goal_with_reference.table']")
-    row.find_element("css selector", "summary").click()
+    row = open_row(driver, "goal_with_reference.table")
     for words in (
         "Inferred goal",
         "Claimed: given the words",
@@ -240,6 +249,23 @@ def test_without_scripts_the_numbers_and_the_worst_samples_stand_there(page: Ope
     assert "FAIL" in text
     assert "refused -2.00" in text
     assert not driver.find_element("id", "tools").is_displayed()
+
+
+@pytest.mark.parametrize("then", ["escape", "reset"])
+def test_a_search_that_was_taken_back_closes_no_row_afterwards(page: Open, then: str) -> None:
+    driver = page(people())
+    back = {
+        "escape": "find.dispatchEvent(new KeyboardEvent('keydown', {key: 'Escape', bubbles: true}));",
+        "reset": "tools.reset(); tools.dispatchEvent(new Event('change'));",
+    }
+    driver.execute_async_script(
+        "const done = arguments[arguments.length - 1];"
+        "const find = document.getElementById('find'), tools = document.getElementById('tools');"
+        "find.value = 'rains'; find.dispatchEvent(new Event('input'));"
+        + back[then]
+        + "document.querySelector('.row').open = true; setTimeout(done, 300);"
+    )
+    assert driver.execute_script("return document.querySelectorAll('.row[open]').length") == 1
 
 
 @pytest.mark.parametrize("width", [360, 1280])

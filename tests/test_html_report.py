@@ -7,8 +7,7 @@ import hashlib
 import json
 import re
 from html.parser import HTMLParser
-from types import SimpleNamespace
-from typing import Any, cast
+from typing import Any
 
 import pytest
 from hypothesis import given, settings
@@ -17,7 +16,6 @@ from hypothesis import strategies as st
 from anvil_local.records import (
     JudgedStatement,
     Message,
-    MetricSummary,
     Reason,
     Report,
     Role,
@@ -27,7 +25,7 @@ from anvil_local.records import (
     ToolCall,
     Verdict,
 )
-from anvil_local.reports import html_report, render_html
+from anvil_local.reports import render_html
 from anvil_local.scoring import score_statements
 from tests.test_reports import HOSTILE, answer, example, nasty, report, trace, verdict
 
@@ -291,14 +289,3 @@ def test_a_refused_statement_says_how_it_fails_when_that_was_asked() -> None:
     statement = page.sample(0)["statements"][0]
     assert (statement["word"], statement["state"]) == ("contradicted", "no")
     assert "margin of contradiction +1.50" in statement["notes"]
-
-
-@pytest.mark.parametrize(
-    ("low", "high", "shown"),
-    [(0.31, 0.62, "95 % interval 0.31 to 0.62"), (None, None, "no interval: one sample")],
-)
-def test_the_interval_of_the_score_is_shown_or_why_there_is_none(
-    low: float | None, high: float | None, shown: str
-) -> None:
-    record = SimpleNamespace(mean_interval=SimpleNamespace(low=low, high=high, reason="one sample"))
-    assert html_report._interval(cast(MetricSummary, record)) == shown

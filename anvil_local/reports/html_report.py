@@ -155,20 +155,9 @@ def _metric(summary: MetricSummary, report: Report) -> dict[str, Any]:
         "name": printable(summary.metric),
         "title": excerpt(summary.metric, 60).replace("_", " "),
         "mean": show_score(summary.mean),
-        "interval": _interval(summary),
         "numbers": numbers,
         **_chart(results, goal=goal),
     }
-
-
-def _interval(summary: MetricSummary) -> str | None:
-    """The interval of the score, in a report that has it: `mean_interval`, with `low` and `high`."""
-    interval = getattr(summary, "mean_interval", None)
-    if interval is None:
-        return None
-    if interval.low is None or interval.high is None:
-        return f"no interval: {excerpt(interval.reason or 'not known')}"
-    return f"95 % interval {show_score(interval.low)} to {show_score(interval.high)}"
 
 
 def _chart(results: Sequence[SampleResult], *, goal: bool) -> dict[str, Any]:
@@ -370,7 +359,11 @@ def _verdict(verdict: Verdict, *, word: str, margin: str, notes: Sequence[str] =
 
 
 def _statement(judged: JudgedStatement, finding: Finding) -> dict[str, Any]:
-    origin = {"sentence": ["the sentence as it stands"], "template": ["question and short answer"]}
+    origin = {
+        "sentence": ["the sentence as it stands"],
+        "resolved": ["the sentence, with what it leans on"],
+        "template": ["question and short answer"],
+    }
     notes = list(origin.get(judged.statement.origin, []))
     if judged.contradiction and judged.contradiction.margin is not None:
         notes.append(f"margin of contradiction {show_margin(judged.contradiction.margin)}")

@@ -15,7 +15,6 @@ from training import prompts
 from training import sentences as S
 from training.facts import Facts
 from training.passages import Item, PassageItems, inject
-from training.prose import Prose
 from training.syntax import Monotone, Syntax
 from training.trees import Branch, Tree
 
@@ -51,9 +50,6 @@ WEIGHTS = {
     "facts": 0.04,
     "facts trace": 0.01,
     "facts languages": 0.02,
-    "prose": 0.70,
-    "prose languages": 0.09,
-    "prose trace": 0.06,
 }
 CONTEXT_CAP = 850
 VALIDATION = 40  # one context of this many is kept out of training
@@ -284,7 +280,6 @@ def items(data: Path, seed: int, scale: float = 1.0) -> tuple[list[Item], list[I
     out += [Item("syntax", c, tuple(s)) for c, s in (syntax.make() for _ in range(int(16000 * scale)))]
     out += [Item("monotone", c, tuple(s)) for c, s in Monotone(seed + 3).made(int(14000 * scale))]
     out += Facts(seed + 4).make(int(5000 * scale))
-    out += Prose(seed + 5).make(int(16000 * scale))
     return out, validation
 
 

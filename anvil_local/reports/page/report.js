@@ -169,7 +169,7 @@
     data: [...samples.keys()],
     call: [...samples.keys()].sort((a, b) => samples[a].call - samples[b].call || a - b),
   };
-  let chosen = [], rendered = 0;
+  let chosen = [], rendered = 0, waiting = 0;
 
   function extend() {
     const part = document.createDocumentFragment();
@@ -181,6 +181,7 @@
   }
 
   function apply() {
+    clearTimeout(waiting); // else it would close rows that were opened in the meantime, and move the focus
     const show = tools.elements.show.value, name = metric ? metric.value : "";
     const words = find.value.toLowerCase().split(/\s+/).filter(Boolean);
     chosen = orders[sort.value].filter((number) => {
@@ -214,7 +215,6 @@
     (target === node ? node.firstElementChild : target.querySelector("a")).focus({ preventScroll: true });
   }
 
-  let waiting = 0;
   const later = () => { clearTimeout(waiting); waiting = setTimeout(apply, 80); };
   find.addEventListener("input", later);
   tools.addEventListener("change", (event) => { if (event.target !== find) apply(); });
