@@ -65,6 +65,10 @@ class Config(Record):
     """Whether verdicts are kept and found again."""
     cache_dir: str | None = None
     """The folder of the verdict store."""
+    format: str | None = None
+    """The format of the data, where the file alone does not say it."""
+    map: dict[str, str] = Field(default={})
+    """Where the rows keep a field: field to path, as `response = "answer.text"`."""
     skip_bad_rows: bool = False
     """Leave bad rows out instead of refusing the file."""
     output: tuple[str, ...] = ()
@@ -103,7 +107,7 @@ def load_config(
     Args:
         folder: where to begin looking for `anvil.toml`; the working directory by default.
         environment: `os.environ` by default.
-        options: values from the command line; None and () stand for "not given".
+        options: values from the command line; None, () and {} stand for "not given".
 
     Raises:
         UsageError: an unreadable file, an unknown key or variable, a value of the wrong kind.
@@ -118,7 +122,7 @@ def load_config(
         elif name.startswith("ANVIL_") and name not in VARIABLES and name not in _NOT_OURS:
             raise UsageError("unknown environment variable", where=name, hint=_suggest(name, VARIABLES))
     for name, value in options.items():
-        if value is not None and value != ():
+        if value is not None and value != () and value != {}:
             values[name] = value
             places[name] = f"--{name.replace('_', '-')}"
     return _check(values, places)

@@ -149,6 +149,7 @@ def build_report(
         results,
         max_unscored=settings.max_unscored,
         band=settings.unstable_band,
+        rejected=len(rejected),
         thresholds={task: judge.threshold_of(task) for task in ("support", "goal")},
     )
     return Report(

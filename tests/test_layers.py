@@ -37,7 +37,7 @@ LAYERS = (
 )
 ROW = {name: number for number, names in enumerate(LAYERS) for name in names}
 
-HEAVY = ("jinja2", "llama_cpp", "numpy", "outlines", "outlines_core", "pandas", "sentencex")
+HEAVY = ("jinja2", "llama_cpp", "numpy", "outlines", "outlines_core", "pandas", "pyarrow", "sentencex")
 ONLY = {"llama_cpp": "engine", "outlines": "grammar", "outlines_core": "grammar", "sentencex": "language"}
 
 

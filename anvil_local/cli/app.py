@@ -15,6 +15,7 @@ from anvil_local.cli import (
     diff,
     explain,
     info,
+    inspect,
     label,
     models,
     plan,
@@ -63,6 +64,7 @@ app.command("run")(run.run)
 app.command("judge")(ask.judge)
 app.command("decompose")(ask.decompose)
 app.command("goal")(ask.goal)
+app.command("inspect")(inspect.inspect)
 app.add_typer(models.app, name="models")
 app.add_typer(cache.app, name="cache")
 app.command("selfcheck")(selfcheck.selfcheck)

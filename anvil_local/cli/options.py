@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from anvil_local.records import Fingerprint
 
 _JUDGE = "Judge"
+_DATA = "Data"
 
 Model = Annotated[
     list[str] | None,
@@ -67,6 +68,32 @@ Refresh = Annotated[
 CacheDir = Annotated[
     Path | None,
     typer.Option(help="Folder of the verdict store (ANVIL_CACHE_DIR).", rich_help_panel=_JUDGE),
+]
+DataFormat = Annotated[
+    str | None,
+    typer.Option(
+        "--format",
+        help="jsonl, json, csv, parquet, arrow, datasets, openai, langgraph, llamaindex, deepeval, "
+        "promptfoo, inspect, otel; known by the file where that is certain.",
+        rich_help_panel=_DATA,
+    ),
+]
+Map = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--map",
+        help="Where rows keep a field, FIELD=PATH: response=answer.text, "
+        "retrieved_contexts=documents[*].text. Repeatable.",
+        rich_help_panel=_DATA,
+    ),
+]
+SkipBadRows = Annotated[
+    bool | None,
+    typer.Option(
+        "--skip-bad-rows",
+        help="Leave bad rows out, count and list them; they count as unscored.",
+        rich_help_panel=_DATA,
+    ),
 ]
 Output = Annotated[
     list[Path] | None,

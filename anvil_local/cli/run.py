@@ -25,7 +25,7 @@ class Decomposition(StrEnum):
 
 
 def run(
-    data: Annotated[str, typer.Argument(help="A .jsonl or .json file of samples; - reads stdin.")],
+    data: Annotated[str, typer.Argument(help="A file of samples (see --format); - reads stdin.")],
     metric: Annotated[
         list[str] | None,
         typer.Option(
@@ -68,9 +68,9 @@ def run(
         bool | None,
         typer.Option("--shape", help="Ask of refused statements: contradicted, or only not stated?"),
     ] = None,
-    skip_bad_rows: Annotated[
-        bool | None, typer.Option("--skip-bad-rows", help="Leave bad rows out, count and list them.")
-    ] = None,
+    data_format: options.DataFormat = None,
+    map: options.Map = None,
+    skip_bad_rows: options.SkipBadRows = None,
     model: options.Model = None,
     prompts: options.Prompts = None,
     adapter: options.Adapter = None,
@@ -108,7 +108,7 @@ def run(
     from anvil_local.metrics import choose_metrics
     from anvil_local.reports import check_report_paths, render_json, render_terminal, write_reports
     from anvil_local.runner import build_report, check_fit, make_settings, run_samples
-    from anvil_local.samples import DEFAULT_FORMATTER, SampleFile
+    from anvil_local.samples import DEFAULT_FORMATTER, SampleFile, parse_mapping
 
     config = load_config(
         metrics=tuple(metric or ()),
@@ -121,6 +121,8 @@ def run(
         seed=seed,
         formatter=formatter,
         shape=shape,
+        format=data_format,
+        map=parse_mapping(map or ()),
         skip_bad_rows=skip_bad_rows,
         cache=cache,
         cache_dir=str(cache_dir) if cache_dir else None,
@@ -147,7 +149,9 @@ def run(
         shape=config.shape,
     )
     created = datetime.now(UTC)
-    with SampleFile(data, skip_bad_rows=config.skip_bad_rows) as samples:
+    with SampleFile(
+        data, skip_bad_rows=config.skip_bad_rows, format=config.format, mapping=config.map
+    ) as samples:
         counts = samples.check()
         if counts.lone_contexts and not quiet:
             console.say(
@@ -175,6 +179,7 @@ def run(
                                 results,
                                 remaining=total - len(results),
                                 max_unscored=config.max_unscored,
+                                rejected=len(samples.rejected),
                             )
                         ):
                             not_judged = total - len(results)
@@ -199,7 +204,6 @@ def run(
         for outcome in report.gates:
             if outcome.warning:
                 console.say(f"warning: {outcome.warning}")
-    write_reports(report, paths, min_sample_score=min_sample_score)
     if github:
         console.show_github(report)
     if json:
@@ -208,6 +212,8 @@ def run(
         color = console.use_color(sys.stdout)
         saved = next((str(path) for path in paths if path.suffix.lower() == ".json"), None)
         console.show(render_terminal(report, width=console.width(), color=color, verbose=verbose, path=saved))
+    # After the report is shown: a full disk must not cost what was judged.
+    write_reports(report, paths, min_sample_score=min_sample_score)
     if not complete:
         console.say("interrupted: the report holds what was finished")
         return ExitCode.INTERRUPTED

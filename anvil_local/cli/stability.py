@@ -98,7 +98,7 @@ def stability(
         seed=config.seed,
         formatter=config.formatter or DEFAULT_FORMATTER,
     )
-    with SampleFile(data) as file:
+    with SampleFile(data, format=config.format, mapping=config.map) as file:
         file.check()
         samples = list(islice(file, limit))
     others = list(_others(config, axis, other_model or ()))

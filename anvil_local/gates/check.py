@@ -41,6 +41,7 @@ def check_gates(
     max_unscored: float = 0.05,
     band: float = UNSTABLE_BAND,
     thresholds: Mapping[str, float] | None = None,
+    rejected: int = 0,
 ) -> tuple[GateOutcome, ...]:
     """Check each gate against the results, in the order of the gates.
 
@@ -54,20 +55,27 @@ def check_gates(
         max_unscored: the limit of unscored samples and verdicts.
         band: a verdict is unstable when its margin is nearer than this to the judge's threshold, in nats.
         thresholds: the judge's thresholds by task, `support` and `goal`; 0 by default.
+        rejected: bad rows that were skipped. Which metrics they were meant for nobody knows, so each of
+            them counts as an unscored sample of every gate, also of a rule on `unscored`.
     """
     if not 0 <= max_unscored <= 1:
         raise UsageError("the limit of unscored samples must be between 0 and 1", value=max_unscored)
     limit = Fraction(repr(max_unscored))
     everything = tuple(results)
-    return tuple(_check_gate(gate, everything, limit, band, thresholds or {}) for gate in gates)
+    return tuple(_check_gate(gate, everything, limit, band, thresholds or {}, rejected) for gate in gates)
 
 
 def _check_gate(
-    gate: Gate, results: Sequence[SampleResult], limit: Fraction, band: float, thresholds: Mapping[str, float]
+    gate: Gate,
+    results: Sequence[SampleResult],
+    limit: Fraction,
+    band: float,
+    thresholds: Mapping[str, float],
+    rejected: int,
 ) -> GateOutcome:
     chosen = [result for result in results if gate.selects(result)]
-    number = number_of(gate, chosen)
-    interval = interval_of(gate, chosen)
+    number = number_of(gate, chosen, rejected=rejected)
+    interval = interval_of(gate, chosen, rejected=rejected)
     value = number
     if gate.bound:
         end = getattr(interval, gate.bound) if interval and number is not None else None
@@ -78,7 +86,7 @@ def _check_gate(
     else:
         holds = COMPARISONS[gate.comparison](value, gate.threshold)
         shown, reference = show_apart(value, gate.threshold)
-    complaints = [] if gate.aggregate == "unscored" else _excess(summary, limit)
+    complaints = [] if gate.aggregate == "unscored" else _excess(summary, limit, rejected)
     passed = holds and not complaints
     flips = None if complaints or value is None else _flips(gate, chosen)
     unstable = _unstable(chosen, band, thresholds)
@@ -105,8 +113,11 @@ def _check_gate(
     )
 
 
-def number_of(gate: Gate, chosen: Sequence[SampleResult]) -> Fraction | None:
+def number_of(gate: Gate, chosen: Sequence[SampleResult], *, rejected: int = 0) -> Fraction | None:
     """The exact number that the rule is about, of the results that it selects; None without any."""
+    if gate.aggregate == "unscored" and rejected:
+        unscored = sum(result.score is None for result in chosen)
+        return Fraction(unscored + rejected, len(chosen) + rejected)
     if gate.value is None:
         return AGGREGATES[gate.aggregate](chosen)
     scores = [score for result in chosen if (score := exact_score(result)) is not None]
@@ -115,14 +126,15 @@ def number_of(gate: Gate, chosen: Sequence[SampleResult]) -> Fraction | None:
     return Fraction(sum(SHARES[gate.aggregate](score, gate.value) for score in scores), len(scores))
 
 
-def interval_of(gate: Gate, chosen: Sequence[SampleResult]) -> Interval | None:
+def interval_of(gate: Gate, chosen: Sequence[SampleResult], *, rejected: int = 0) -> Interval | None:
     """The interval of that number; None for the lowest score, which has none."""
     if gate.aggregate == "mean":
         return mean_interval(chosen)
     if gate.aggregate == "pooled":
         return pooled_interval(chosen)
     if gate.aggregate == "unscored":
-        return clustered_interval(((result.score is None, 1) for result in chosen), noun="sample")
+        missing = [result.score is None for result in chosen] + [True] * rejected
+        return clustered_interval(((one, 1) for one in missing), noun="sample")
     if gate.value is None:
         return None
     inside = partial(_inside, gate)
@@ -217,10 +229,11 @@ def _too_fine(gate: Gate, chosen: Sequence[SampleResult]) -> str | None:
     )
 
 
-def _excess(summary: MetricSummary, limit: Fraction) -> list[str]:
+def _excess(summary: MetricSummary, limit: Fraction, rejected: int) -> list[str]:
     """What is unscored beyond the limit, in words."""
     complaints = []
-    samples = (summary.unscored_samples, summary.samples, "samples")
+    noun = f"samples ({_plural(rejected, 'bad row')} skipped)" if rejected else "samples"
+    samples = (summary.unscored_samples + rejected, summary.samples + rejected, noun)
     # One decided statement gives a sample its score, so a sample can be scored and mostly undecided.
     verdicts = (summary.unscored, summary.scored + summary.unscored, "verdicts")
     # A goal has one verdict: the same complaint would stand there twice.

@@ -13,7 +13,12 @@ __all__ = ["is_settled"]
 
 
 def is_settled(
-    gates: Iterable[Gate], results: Sequence[SampleResult], *, remaining: int, max_unscored: float = 0.05
+    gates: Iterable[Gate],
+    results: Sequence[SampleResult],
+    *,
+    remaining: int,
+    max_unscored: float = 0.05,
+    rejected: int = 0,
 ) -> bool:
     """Whether no result of the remaining samples can change whether all gates pass.
 
@@ -27,26 +32,30 @@ def is_settled(
         results: so far.
         remaining: results still to come: one a sample and metric that fits it.
         max_unscored: as `check_gates`.
+        rejected: as `check_gates`.
     """
     limit = Fraction(repr(max_unscored))
-    standings = [_standing(gate, results, remaining, limit) for gate in gates]
+    standings = [_standing(gate, results, remaining, limit, rejected) for gate in gates]
     return False in standings or (bool(standings) and all(standings))
 
 
-def _standing(gate: Gate, results: Sequence[SampleResult], remaining: int, limit: Fraction) -> bool | None:
+def _standing(
+    gate: Gate, results: Sequence[SampleResult], remaining: int, limit: Fraction, rejected: int
+) -> bool | None:
     """False or True: it fails or passes whatever comes. None: open."""
     chosen = [result for result in results if gate.selects(result)]
-    low, high = _range(gate, chosen, remaining)
+    low, high = _range(gate, chosen, remaining, rejected)
     can_pass, must_pass = _can_and_must(gate, low, high)
-    unscored = sum(result.score is None for result in chosen)
+    unscored = sum(result.score is None for result in chosen) + rejected
+    samples = len(chosen) + rejected
     if gate.aggregate != "unscored" and chosen:
-        if Fraction(unscored, len(chosen) + remaining) > limit:
+        if Fraction(unscored, samples + remaining) > limit:
             return False
         # Undecided verdicts have no limit in number while samples are to come.
         scored = sum(result.scored for result in chosen)
         undecided = sum(result.unscored for result in chosen)
         too_many = scored + undecided > 0 and Fraction(undecided, scored + undecided) > limit
-        must_pass = must_pass and not remaining and not too_many and Fraction(unscored, len(chosen)) <= limit
+        must_pass = must_pass and not remaining and not too_many and Fraction(unscored, samples) <= limit
         if not remaining and not must_pass:
             return False
     if not can_pass:
@@ -55,9 +64,11 @@ def _standing(gate: Gate, results: Sequence[SampleResult], remaining: int, limit
     return True if must_pass and chosen and not gate.bound else None
 
 
-def _range(gate: Gate, chosen: Sequence[SampleResult], remaining: int) -> tuple[Fraction, Fraction]:
+def _range(
+    gate: Gate, chosen: Sequence[SampleResult], remaining: int, rejected: int
+) -> tuple[Fraction, Fraction]:
     """What the number can still become."""
-    now = number_of(gate, chosen)
+    now = number_of(gate, chosen, rejected=rejected)
     nothing = (Fraction(0), Fraction(1))
     if gate.aggregate == "pooled" and remaining:
         return nothing
@@ -65,7 +76,7 @@ def _range(gate: Gate, chosen: Sequence[SampleResult], remaining: int) -> tuple[
         return nothing
     if gate.aggregate == "lowest":
         return (Fraction(0) if remaining else now), now
-    counted = len(chosen) if gate.aggregate == "unscored" else sum(r.score is not None for r in chosen)
+    counted = len(chosen) + rejected if gate.aggregate == "unscored" else sum(r.score is not None for r in chosen)
     if gate.aggregate == "pooled":
         return now, now
     whole = counted + remaining

@@ -13,7 +13,7 @@ import stat
 import sys
 import tempfile
 from array import array
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from itertools import islice, pairwise
 from pathlib import Path
 from types import TracebackType
@@ -21,8 +21,10 @@ from typing import IO, Any, Self
 
 from anvil_local.errors import InputError, InputErrors, NothingToJudge, shorten
 from anvil_local.records import Record, Sample
+from anvil_local.samples.arrow import STATE, is_folder
 from anvil_local.samples.formats import Format, find_format
-from anvil_local.samples.rows import has_lone_context, sample_from_row
+from anvil_local.samples.mapping import FieldMap
+from anvil_local.samples.rows import has_lone_context
 from anvil_local.samples.strict_json import without_frames
 
 MAX_ERRORS = 1000
@@ -58,17 +60,27 @@ class SampleFile:
             for sample in samples:
                 ...
 
-    The path `-` is standard input. Nothing is opened before `check`, which iterating calls itself
-    when nobody has.
+    The path `-` is standard input; a folder is one that `datasets` saved. `format` is a name of
+    `formats.FORMATS` where the file alone does not say it, `mapping` is for `FieldMap`. Nothing is opened
+    before `check`, which iterating calls itself when nobody has.
     """
 
-    def __init__(self, path: Path | str, *, skip_bad_rows: bool = False) -> None:
+    def __init__(
+        self,
+        path: Path | str,
+        *,
+        skip_bad_rows: bool = False,
+        format: str | None = None,
+        mapping: Mapping[str, str] | None = None,
+    ) -> None:
         self.name = "<stdin>" if str(path) == "-" else str(path)
         """The file in messages and in `Sample.source`."""
         self.skip_bad_rows = skip_bad_rows
         """Whether bad rows are left out instead of refusing the file."""
         self.rejected: list[InputError] = []
         """The bad rows that were left out, in the order of the file."""
+        self._wanted = format
+        self._map = FieldMap(mapping)
         self._path = path
         self._spool: IO[bytes] | None = None
         self._format: Format | None = None
@@ -97,6 +109,22 @@ class SampleFile:
                 if self._kinds[number - 1] != _REJECTED:
                     yield self._sample(number, place, row)
 
+    def entries(self) -> Iterator[Sample | InputError]:
+        """Yield every row in the order of the file: the sample, or why it is refused."""
+        self.check()
+        rejected = iter(self.rejected)
+        with self._open() as stream:
+            for number, place, row in self._rows(stream):
+                if self._kinds[number - 1] == _REJECTED:
+                    yield next(rejected)
+                else:
+                    yield self._sample(number, place, row)
+
+    @property
+    def title(self) -> str:
+        """What the format is called; known after `check`."""
+        return self._format.title if self._format else ""
+
     def close(self) -> None:
         """Drop the temporary copy of standard input, if there is one."""
         if self._spool is not None:
@@ -114,6 +142,7 @@ class SampleFile:
         errors: dict[int, InputError] = {}
         with self._open() as stream:
             broken = self._check_rows(self._rows(stream), errors)
+        self._map.check_used(self.name)
         self._refuse_duplicates(errors)
         found = [errors[number] for number in sorted(errors)]
         if broken is not None:
@@ -150,7 +179,7 @@ class SampleFile:
                     errors[number] = without_frames(error)
                 else:
                     kind = _TRACE if sample.is_trace else _ANSWER
-                    kind |= _LONE_CONTEXT if has_lone_context(row) else 0
+                    kind |= _LONE_CONTEXT if has_lone_context(self._map.apply(row)) else 0
                     digest = _digest(sample.id)
                 self._kinds.append(kind)
                 self._ids.append(digest)
@@ -189,14 +218,14 @@ class SampleFile:
         if isinstance(row, InputError):
             row.where = where
             raise row
-        return sample_from_row(row, where=where, number=number)
+        return self._map.sample(row, where=where, number=number)
 
     def _where(self, place: int) -> str:
         assert self._format is not None
         return self._format.where.format(file=self.name, place=place)
 
     def _rows(self, stream: IO[bytes]) -> Iterator[_Row]:
-        self._format = find_format(self.name, stream)
+        self._format = find_format(self.name, stream, wanted=self._wanted)
         number = 0
         try:
             for place, row in self._format.read(stream):
@@ -217,7 +246,11 @@ class SampleFile:
             path = self._path if self._spool is None else self._spool.name
             status = os.stat(path)
             if stat.S_ISDIR(status.st_mode):
-                raise InputError("this is a directory, not a file", where=self.name)
+                if not is_folder(Path(path)):
+                    raise InputError("this is a directory, not a file", where=self.name)
+                self._wanted = "datasets"
+                path = Path(path) / STATE
+                status = os.stat(path)
             if not stat.S_ISREG(status.st_mode):
                 with open(path, "rb") as pipe:
                     self._spool = _spool(pipe)

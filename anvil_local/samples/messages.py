@@ -4,6 +4,7 @@
 |---|---|
 | Ragas | `type` is `human`, `ai` or `tool`; `tool_calls` with `name` and `args` |
 | OpenAI chat | `role`; `content` may be null or a list of parts; `tool_calls` with `function.arguments` |
+| OpenAI Responses | `type` is `function_call`, `function_call_output`, `reasoning`; see `responses` |
 | LangChain | as Ragas, or `{"type": ..., "data": {...}}`, or `{"lc": 1, "id": [...], "kwargs": {...}}` |
 
 Nothing is guessed: an unknown role, type or shape is refused with the message's number.
@@ -19,6 +20,7 @@ from typing import Any
 
 from anvil_local.errors import InputError
 from anvil_local.records import Message, Role, ToolCall
+from anvil_local.samples.responses import LEFT_OUT, chat_item
 from anvil_local.samples.strict_json import check_json, json_kind, parse_json_text
 
 ROLES: Mapping[str, Role] = {
@@ -58,6 +60,15 @@ _KEYS = (
     "invalid_tool_calls",
     "function_call",
     "additional_kwargs",
+    # Items of OpenAI's Responses interface.
+    "call_id",
+    "arguments",
+    "input",
+    "output",
+    "action",
+    "queries",
+    "code",
+    "id",
 )
 
 
@@ -66,13 +77,16 @@ def read_messages(items: Sequence[Any], path: str) -> tuple[Message, ...]:
 
     Raises `InputError` for an empty list and for any message that is not understood.
     """
-    if not items:
+    places = ((f"{path}[{i}]", item) for i, item in enumerate(items))
+    turns = ((chat_item(item, place), place) for place, item in places)
+    messages = tuple(read_message(item, place) for item, place in turns if item is not LEFT_OUT)
+    if not messages:
         raise InputError(
             f"`{path}` is an empty list: the trace has no messages",
             field=path,
             hint="leave the row out, or give the messages of the run",
         )
-    return tuple(read_message(item, f"{path}[{i}]") for i, item in enumerate(items))
+    return messages
 
 
 def read_message(item: Any, path: str) -> Message:

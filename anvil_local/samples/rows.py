@@ -28,6 +28,7 @@ from anvil_local.errors import InputError, shorten
 from anvil_local.records import Message, Role, Sample
 from anvil_local.samples.messages import message_from_object, read_messages
 from anvil_local.samples.strict_json import check_json, json_kind
+from anvil_local.samples.tables import rows_of
 
 FIELD_NAMES: Mapping[str, tuple[str, ...]] = MappingProxyType(
     {
@@ -44,6 +45,20 @@ _FIELD_OF = {name: field for field, names in FIELD_NAMES.items() for name in nam
 # Fields of Ragas that no metric here reads; close to other names, but not misspelt.
 _NOT_MISSPELT = frozenset({"rubrics", "rubric", "multi_responses"}) | frozenset(
     {"reference_contexts", "reference_tool_calls", "reference_topics"}
+)
+
+# Keys by which rows of other formats are recognised when they are refused, and the name of the format.
+_OTHER_FORMATS: tuple[tuple[frozenset[str], str], ...] = (
+    (frozenset({"actual_output"}), "deepeval"),
+    (frozenset({"actualOutput"}), "deepeval"),
+    (frozenset({"turns"}), "deepeval"),
+    (frozenset({"events"}), "llamaindex"),
+    (frozenset({"values"}), "langgraph"),
+    (frozenset({"input", "output"}), "openai"),
+    (frozenset({"messages", "choices"}), "openai"),
+    (frozenset({"request", "response"}), "openai"),
+    (frozenset({"vars", "response"}), "promptfoo"),
+    (frozenset({"vars", "assert"}), "promptfoo"),
 )
 
 
@@ -63,6 +78,11 @@ def sample_from_row(row: Any, *, where: str, number: int) -> Sample:
         ) from None
 
 
+def field_of(name: str) -> str | None:
+    """The field that a key of a row names, if it names one."""
+    return _FIELD_OF.get(name)
+
+
 def as_samples(items: Iterable[Sample | Mapping[str, Any] | Any]) -> Iterator[Sample]:
     """Read samples, dicts in any of the accepted shapes, or objects that dump themselves to dicts.
 
@@ -70,6 +90,7 @@ def as_samples(items: Iterable[Sample | Mapping[str, Any] | Any]) -> Iterator[Sa
     messages inside a dict. Raises `InputError` with `samples[INDEX]` at the first bad item or id that
     was used before.
     """
+    items = rows_of(items)
     if isinstance(items, str | bytes | Mapping | Sample):
         raise InputError(
             f"samples must be a list of samples, not {json_kind(items)}", hint="write [sample] for one sample"
@@ -135,6 +156,12 @@ def _read_row(row: Any, where: str, number: int) -> Sample:
     names = _names_used(row)
     metadata = {key: value for key, value in row.items() if key not in _FIELD_OF}
     sample_id = _read_id(row["id"]) if "id" in names else str(number)
+    if "messages" in row and "choices" in row:
+        raise InputError(
+            "the row is a request with its answer apart: the last turn stands in `choices`",
+            field="choices",
+            hint=_other_format(row),
+        )
     if "user_input" in names and not isinstance(row[names["user_input"]], str):
         return _read_trace(row, names, sample_id, where, metadata)
     return _read_answer(row, names, sample_id, where, metadata)
@@ -209,20 +236,24 @@ def _read_answer(
 ) -> Sample:
     if names.get("user_input") == "messages":
         raise InputError("`messages` must be a list of messages, not text", field="messages")
-    _refuse_misspelt(metadata, {"id", "user_input", "response", "retrieved_contexts"} - names.keys())
+    if "response" in names or _other_format(row) is None:
+        _refuse_misspelt(metadata, {"id", "user_input", "response", "retrieved_contexts"} - names.keys())
     if "response" not in names:
         raise InputError(
             "`response` is missing"
             if "user_input" in names
             else "neither an answer nor a trace: there is no `response` and no messages in `user_input`",
             field="response",
-            hint="an answer has `response` (old name `answer`); a trace has a list of messages in "
-            "`user_input` or `messages`",
+            hint=_other_format(row)
+            or "an answer has `response` (old name `answer`); a trace has a list of messages in "
+            "`user_input` or `messages`; `--map response=PATH` names another place",
         )
     path = names["response"]
     response = row[path]
     if not isinstance(response, str):
-        raise InputError(f"`{path}` must be text, not {json_kind(response)}", field=path)
+        raise InputError(
+            f"`{path}` must be text, not {json_kind(response)}", field=path, hint=_other_format(row)
+        )
     if not response.strip():
         raise InputError(
             f"`{path}` is empty: there is no answer to judge",
@@ -287,6 +318,14 @@ def _read_reference(row: Mapping[str, Any], names: Mapping[str, str]) -> str | N
             field=path,
         )
     return value
+
+
+def _other_format(row: Mapping[str, Any]) -> str | None:
+    """The format whose keys the row has, as a hint: only the user knows whether it is one."""
+    for keys, name in _OTHER_FORMATS:
+        if keys <= row.keys():
+            return f"this looks like a row of another program: try --format {name}"
+    return None
 
 
 def _refuse_misspelt(metadata: Mapping[str, Any], missing: Iterable[str]) -> None:
