@@ -15,7 +15,7 @@ define a fixture `anvil_judge` of session scope that returns a judge, such as a 
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Generator, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, NoReturn
@@ -300,6 +300,8 @@ def _join(reports: Sequence[Report], *, complete: bool) -> Report:
 
 
 _SESSION = pytest.StashKey[_Session]()
+_ONE_WORKER = pytest.StashKey[bool]()
+"""Whether pytest-xdist sends every test that judges to the same worker."""
 
 
 def _refuse(error: Exception) -> NoReturn:
@@ -316,12 +318,18 @@ def anvil_judge(pytestconfig: pytest.Config) -> Iterator[Judge]:
     from anvil_local.errors import AnvilError
 
     workers = getattr(pytestconfig, "workerinput", {}).get("workercount", 1)
-    one_worker = getattr(pytestconfig.option, "loadgroup", False)
+    one_worker = pytestconfig.stash.get(_ONE_WORKER, False)
     if workers > 1 and not one_worker and not pytestconfig.getoption("--anvil-per-worker"):
+        asked = getattr(pytestconfig.option, "loadgroup", False)
         pytest.fail(
             f"anvil_local: each of the {workers} pytest-xdist workers would load a model of its own\n"
-            "hint: --dist loadgroup sends every test that judges to one worker; "
-            "--anvil-per-worker loads one model each",
+            + (
+                "hint: --dist loadgroup did not bring the tests that judge together: several xdist_group "
+                "marks, or a pytest-xdist that does not know this pytest; "
+                if asked
+                else "hint: --dist loadgroup sends every test that judges to one worker; "
+            )
+            + "--anvil-per-worker loads one model each",
             pytrace=False,
         )
     try:
@@ -354,8 +362,9 @@ def anvil(request: pytest.FixtureRequest, anvil_judge: Judge) -> Anvil:
         except AnvilError as error:
             _refuse(error)
     session.judge = anvil_judge
-    # The name without the group that xdist puts behind it.
-    name = request.node.nodeid.removesuffix("@anvil")
+    # Without the group that xdist puts behind it, so that a report names a test as pytest does.
+    group = _group(request.node) if _ONE_WORKER in request.config.stash else ""
+    name = request.node.nodeid.removesuffix(f"@{group}") if group else request.node.nodeid
     return Anvil(anvil_judge, options=session.options, name=name, record=session)
 
 
@@ -430,17 +439,26 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
     metafunc.parametrize("anvil_sample", samples, ids=[sample.id for sample in samples])
 
 
-@pytest.hookimpl(tryfirst=True)
-def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """With `--dist loadgroup`, the tests that judge go to one worker, unless told otherwise.
-
-    First, because pytest-xdist reads the marks in the same hook.
-    """
+@pytest.hookimpl(wrapper=True)
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> Generator[None]:
+    """With `--dist loadgroup`, the tests that judge go to one worker, unless told otherwise."""
     if not hasattr(config, "workerinput") or config.getoption("--anvil-per-worker"):
-        return
-    for item in items:
-        if "anvil" in getattr(item, "fixturenames", ()) and not item.get_closest_marker("xdist_group"):
+        return (yield)
+    judging = [item for item in items if "anvil_judge" in getattr(item, "fixturenames", ())]
+    for item in judging:
+        if not item.get_closest_marker("xdist_group"):
             item.add_marker(pytest.mark.xdist_group("anvil"))
+    # pytest-xdist reads the marks here and writes the group behind the id. Only what it wrote is
+    # believed: 3.8.0 under pytest 9.2 writes nothing, and --dist loadgroup then spreads the tests.
+    yield
+    groups = {_group(item) for item in judging}
+    config.stash[_ONE_WORKER] = len(groups) == 1 and "" not in groups
+    return None
+
+
+def _group(item: pytest.Item) -> str:
+    """The group that pytest-xdist wrote behind an id: `a@b` in `...::test_row[x@y]@a@b`; "" if none."""
+    return item.nodeid.rpartition("]")[2].partition("@")[2]
 
 
 @pytest.hookimpl(trylast=True)

@@ -329,24 +329,43 @@ REAL_JUDGE = (
 )
 
 
-@pytest.mark.parametrize(
-    ("arguments", "built"),
-    [(("--dist", "loadgroup"), 1), (("--anvil-per-worker",), 2)],
-    ids=["one worker judges", "each worker has its model"],
-)
-def test_workers_judge_as_asked_and_give_one_report(
-    suite: pytest.Pytester, arguments: tuple[str, ...], built: int
-) -> None:
-    suite.makeconftest(REAL_JUDGE)
-    suite.makepyfile(test_many=MANY)
-    result = suite.runpytest_subprocess("-n", "2", *arguments, "--anvil-report", "out.json")
-    result.assert_outcomes(passed=6)
-    assert len(list(suite.path.glob("built-*"))) == built
+def check_report_of_many(suite: pytest.Pytester) -> None:
     report = anvil_local.reports.load_report(suite.path / "out.json")
     assert [item.sample_id for item in report.results] == [f"test_many.py::test_{n}" for n in range(6)]
     assert len(report.gates) == report.summaries[0].samples == 6
     assert report.passed
     assert report.complete
+
+
+def test_each_worker_has_its_model_if_asked_and_there_is_one_report(suite: pytest.Pytester) -> None:
+    suite.makeconftest(REAL_JUDGE)
+    suite.makepyfile(test_many=MANY)
+    result = suite.runpytest_subprocess("-n", "2", "--anvil-per-worker", "--anvil-report", "out.json")
+    result.assert_outcomes(passed=6)
+    assert len(list(suite.path.glob("built-*"))) == 2
+    check_report_of_many(suite)
+
+
+def test_with_groups_one_worker_judges_or_none(suite: pytest.Pytester) -> None:
+    suite.makeconftest(REAL_JUDGE)
+    suite.makepyfile(test_many=MANY)
+    result = suite.runpytest_subprocess("-n", "2", "--dist", "loadgroup", "--anvil-report", "out.json")
+    built = len(list(suite.path.glob("built-*")))
+    if built == 0:  # pytest-xdist 3.8.0 under pytest 9.2 ignores groups; see the plugin
+        result.assert_outcomes(errors=6)
+        result.stdout.fnmatch_lines(["*loadgroup did not bring the tests that judge together*"])
+        return
+    result.assert_outcomes(passed=6)
+    assert built == 1
+    check_report_of_many(suite)
+
+
+def test_tests_in_several_groups_do_not_load_several_models(suite: pytest.Pytester) -> None:
+    suite.makeconftest(REAL_JUDGE)
+    suite.makepyfile(test_many="import pytest\n@pytest.mark.xdist_group('mine')\n" + MANY)
+    result = suite.runpytest_subprocess("-n", "2", "--dist", "loadgroup")
+    result.assert_outcomes(errors=6)
+    assert not list(suite.path.glob("built-*"))
 
 
 def test_without_a_word_several_workers_do_not_load_several_models(suite: pytest.Pytester) -> None:
