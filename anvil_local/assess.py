@@ -11,7 +11,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from anvil_local.decompose import Mode, split_statements
-from anvil_local.errors import EngineError, PromptTooLong
+from anvil_local.errors import EngineError, PromptTooLong, UsageError
 from anvil_local.judge import Judge
 from anvil_local.language import content_words, detect_language, load_language, matches
 from anvil_local.metrics import Metric
@@ -57,6 +57,8 @@ class Options:
     """None decodes statements greedily; a number samples them."""
     formatter: str = DEFAULT_FORMATTER
     """The trace formatter."""
+    shape: bool = False
+    """Whether refused statements are asked for contradiction."""
 
     def __post_init__(self) -> None:
         """Refuse an unknown formatter now, not at the first trace."""
@@ -77,7 +79,7 @@ class Prepared:
     @property
     def context(self) -> str:
         """What the questions share; samples are judged in an order that keeps equal ones together."""
-        return _join_contexts(self.sample) if self.metric.kind == "statements" else ""
+        return join_contexts(self.sample) if self.metric.kind == "statements" else ""
 
 
 def prepare(sample: Sample, metric: Metric, judge: Judge, options: Options) -> Prepared:
@@ -122,56 +124,96 @@ def judge_prepared(prepared: Prepared, judge: Judge) -> SampleResult:
 
 
 def judge_statements(
-    statements: Sequence[Statement], context: str, judge: Judge, *, language: str | None = None
+    statements: Sequence[Statement],
+    context: str,
+    judge: Judge,
+    *,
+    language: str | None = None,
+    shape: bool = False,
 ) -> tuple[JudgedStatement, ...]:
     """A verdict for every statement: is it supported by the context?
 
     A context that does not fit into the window is cut into overlapping ones; a statement is supported if
     any window supports it, and its margin is the largest of the windows'. How the context is cut depends
     on the statement itself and never on those beside it, so a verdict is the same in any company.
+
+    With `shape`, refused statements are asked for contradiction too, on the same prefix; a statement is
+    contradicted if any window contradicts it.
     """
     if not context.strip():
         empty = Verdict(value=0, reason=Reason.EMPTY_CONTEXT, windows=0)
-        return tuple(JudgedStatement(statement=statement, verdict=empty) for statement in statements)
+        return tuple(
+            JudgedStatement(statement=statement, verdict=empty, contradiction=empty if shape else None)
+            for statement in statements
+        )
+    texts = [statement.text for statement in statements]
+    verdicts = _ask_windows("support", texts, context, judge, language)
+    refused = [number for number, verdict in enumerate(verdicts) if shape and verdict.value == 0]
+    found = _ask_windows("contradict", [texts[number] for number in refused], context, judge, language)
+    contradictions = dict(zip(refused, found, strict=True))
+    # One statement, one verdict: zip refuses anything else.
+    return tuple(
+        JudgedStatement(statement=statement, verdict=verdict, contradiction=contradictions.get(number))
+        for number, (statement, verdict) in enumerate(zip(statements, verdicts, strict=True))
+    )
+
+
+def check_shape(judge: Judge) -> None:
+    """Refuse a judge that has no question for contradiction, before the first verdict."""
+    try:
+        judge.room("contradict", {})
+    except UsageError as error:
+        raise UsageError(
+            "this judge cannot tell contradicted from not stated",
+            where=error.where,
+            hint="leave --shape out, or bring a bigger model with -m: the profiles chat and plain can ask it",
+        ) from error
+
+
+def _ask_windows(
+    task: str, texts: Sequence[str], context: str, judge: Judge, language: str | None
+) -> list[Verdict]:
+    """The answer to a question about every text: of its windows the one with the largest margin."""
     failures: dict[int, Reason] = {}
     rooms: dict[int, int] = {}
-    for number, statement in enumerate(statements):
+    for number, text in enumerate(texts):
         try:
-            rooms[number] = judge.room("support", {"statement": statement.text})
+            rooms[number] = judge.room(task, {"statement": text})
         except EngineError:
             failures[number] = Reason.ENGINE_ERROR
             continue
         if rooms[number] < _SMALLEST_ROOM:
             failures[number] = Reason.PROMPT_TOO_LONG
-    windows = _windows(context, rooms, judge, language)
-    verdicts: dict[int, dict[str, Verdict]] = {number: {} for number in range(len(statements))}
+    windows = _windows(task, context, rooms, judge, language)
+    verdicts: dict[int, dict[str, Verdict]] = {number: {} for number in range(len(texts))}
     # Window by window, so that each is decoded once for all the statements that share it.
     for window in dict.fromkeys(window for cut in windows.values() for window in cut):
         for number in rooms:
             if number in failures or window not in windows[number]:
                 continue
             try:
-                fields = {"context": window, "statement": statements[number].text}
-                verdicts[number][window] = judge.ask("support", fields)
+                fields = {"context": window, "statement": texts[number]}
+                verdicts[number][window] = judge.ask(task, fields)
             except PromptTooLong:
                 failures[number] = Reason.PROMPT_TOO_LONG
             except EngineError:
                 failures[number] = Reason.ENGINE_ERROR
-    judged = tuple(
-        JudgedStatement(
-            statement=statement,
-            verdict=Verdict(value=None, reason=failures[number], windows=len(windows.get(number, [context])))
-            if number in failures
-            else _best([verdicts[number][window] for window in windows[number]]),
-        )
-        for number, statement in enumerate(statements)
-    )
-    assert len(judged) == len(statements)  # one statement, one verdict
-    return judged
+    return [
+        Verdict(value=None, reason=failures[number], windows=len(windows.get(number, [context])))
+        if number in failures
+        else _best([verdicts[number][window] for window in windows[number]])
+        for number in range(len(texts))
+    ]
+
+
+def cut_context(statement: str, context: str, judge: Judge, *, language: str | None = None) -> list[str]:
+    """The windows in which a statement is judged: the context itself if it fits; none if it has no room."""
+    rooms = {0: judge.room("support", {"statement": statement})}
+    return _windows("support", context, rooms, judge, language).get(0, [])
 
 
 def _windows(
-    context: str, rooms: Mapping[int, int], judge: Judge, language: str | None
+    task: str, context: str, rooms: Mapping[int, int], judge: Judge, language: str | None
 ) -> dict[int, list[str]]:
     """How the context is cut for each statement, given the room beside it.
 
@@ -185,7 +227,7 @@ def _windows(
             continue
         if len(context.encode("utf-8", "replace")) > room:  # a byte is at most one token
             size = judge.count_tokens(context) if size is None else size
-            shared = judge.room("support", {}) if shared is None else shared
+            shared = judge.room(task, {}) if shared is None else shared
             code = code or language or detect_language(context[:2000])
             if size > room:
                 room = min(room, shared - min(_STATEMENT, shared // 4))
@@ -208,7 +250,11 @@ def _judge_statements(prepared: Prepared, result: SampleResult, judge: Judge) ->
     decomposition = prepared.decomposition
     assert decomposition is not None
     judged = judge_statements(
-        decomposition.statements, prepared.context, judge, language=prepared.options.language
+        decomposition.statements,
+        prepared.context,
+        judge,
+        language=prepared.options.language,
+        shape=prepared.options.shape,
     )
     flags: list[str] = []
     if not prepared.context.strip():
@@ -222,7 +268,8 @@ def _judge_statements(prepared: Prepared, result: SampleResult, judge: Judge) ->
     )
 
 
-def _join_contexts(sample: Sample) -> str:
+def join_contexts(sample: Sample) -> str:
+    """The passages of a sample as one context."""
     return "\n\n".join(context for context in sample.retrieved_contexts or () if context.strip())
 
 

@@ -19,6 +19,7 @@ import sys
 import zlib
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from fractions import Fraction
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -92,6 +93,8 @@ class LabelledRow(Record):
     """The row's own `id`, or its number in the file, counted from 1."""
     question: str | None = None
     """The question that was asked, if there was one. The judge does not see it."""
+    weight: float = 1.0
+    """How many rows of the population it stands for: 1 over its chance to be picked."""
 
     @property
     def group(self) -> str:
@@ -112,6 +115,8 @@ class LabelledTrace(Record):
     """A finer group, for people."""
     id: str
     """The row's own `id`, or its number in the file, counted from 1."""
+    weight: float = 1.0
+    """How many rows of the population it stands for: 1 over its chance to be picked."""
 
     @property
     def group(self) -> str:
@@ -135,7 +140,7 @@ def read_labelled(path: Path | str, *, task: Task = "support") -> LabelledFile:
 
     A row for `support` has `context` (or `retrieved_contexts`), `statement` and `label`; one for `goal`
     has the messages of a trace, `reference` if there is one, and `label`. `id`, `set` (or `source`),
-    `kind` and `question` are optional; other keys are not read.
+    `kind`, `question` and `weight` are optional; other keys are not read.
 
     Raises:
         InputErrors: bad rows, each with `FILE:LINE` and the field.
@@ -216,6 +221,7 @@ def _labelled_row(row: Any, where: str, number: int) -> LabelledRow:
         kind=_text(row, "kind"),
         id=_id(row, number),
         question=_text(row, "question"),
+        weight=_weight(row),
     )
 
 
@@ -236,7 +242,9 @@ def _labelled_trace(row: Any, where: str, number: int) -> LabelledTrace:
         )
     label, own = _label(row), _id(row, number)
     sample = sample_from_row(fields | {"id": own}, where=where, number=number)
-    return LabelledTrace(sample=sample, label=label, set=_set(row), kind=_text(row, "kind"), id=own)
+    return LabelledTrace(
+        sample=sample, label=label, set=_set(row), kind=_text(row, "kind"), id=own, weight=_weight(row)
+    )
 
 
 def _object(row: Any) -> Mapping[str, Any]:
@@ -253,6 +261,19 @@ def _label(row: Mapping[str, Any]) -> Literal[0, 1]:
     if not isinstance(label, int | float) or label not in (0, 1):
         raise InputError("`label` must be 0 or 1", field="label", value=label, hint="1 supported, 0 not")
     return 1 if label == 1 else 0
+
+
+def _weight(row: Mapping[str, Any]) -> float:
+    weight = row.get("weight", 1.0)
+    number = isinstance(weight, int | float) and not isinstance(weight, bool)
+    if not number or not 0 < weight < math.inf:
+        raise InputError(
+            "`weight` must be a number above 0",
+            field="weight",
+            value=weight,
+            hint="1 over the row's chance to be picked, as `label` writes it",
+        )
+    return float(weight)
 
 
 def _context(row: Mapping[str, Any]) -> str:
@@ -320,6 +341,8 @@ class Judged(Record):
     """The row."""
     group: str | None = None
     """What must stay together in cross-fitting, such as the context; None: the row alone."""
+    weight: float = 1.0
+    """How many rows of the population it stands for."""
 
     @property
     def score(self) -> float:
@@ -373,6 +396,8 @@ class Numbers(Record):
     """The set; `macro` for the mean over sets."""
     rows: int
     """Labelled rows."""
+    weighted: bool = False
+    """Whether the scored rows have unequal weights: every number but counts and masses is then weighted."""
     unscored: int
     """Rows that the judge could not decide: counted here, part of no number."""
     confusion: Confusion
@@ -419,6 +444,8 @@ def measure(judged: Iterable[Judged], *, seed: int = 0, draws: int = DRAWS, bins
     AUROC, Brier: percentile bootstrap, resampling each label of a set apart (Efron and Tibshirani 1993,
     ch. 13); an AUROC of 0 or 1, whose resamples are all alike: Newcombe 2006, part 2, method 5;
     calibration error: basic bootstrap, because it is biased upwards in resamples as it is in samples.
+    Shares of rows with unequal weights: Wilson's interval with Kish's effective number of rows, the squared
+    sum of the weights over the sum of their squares (Kish 1965, "Survey sampling").
 
     Args:
         judged: the rows; unscored ones are counted only.
@@ -509,15 +536,28 @@ class _Rows:
 
     labels: Bools
     scores: Floats
+    weights: Floats
 
     @classmethod
-    def of(cls, scores: Sequence[float], labels: Sequence[int]) -> _Rows:
+    def of(
+        cls, scores: Sequence[float], labels: Sequence[int], weights: Sequence[float] | None = None
+    ) -> _Rows:
         import numpy as np
 
-        return cls(labels=np.array(labels, dtype=bool), scores=np.array(scores, dtype=np.float64))
+        return cls(
+            labels=np.array(labels, dtype=bool),
+            scores=np.array(scores, dtype=np.float64),
+            weights=np.ones(len(labels)) if weights is None else np.array(weights, dtype=np.float64),
+        )
+
+    @property
+    def weighted(self) -> bool:
+        return bool((self.weights != self.weights[0]).any())
 
     def resamples(self, name: str, seed: int, draws: int) -> Iterator[Floats]:
-        """How often each row is drawn, in blocks of shape (draws, n); as many of each label as there are."""
+        """How often each row is drawn, times its weight, in blocks of shape (draws, n); as many of each label
+        as there are.
+        """
         import numpy as np
 
         random = np.random.default_rng([seed, zlib.crc32(name.encode("utf-8", "backslashreplace"))])
@@ -529,7 +569,7 @@ class _Rows:
                 n = int(mask.sum())
                 if n:
                     counts[:, mask] = random.multinomial(n, np.full(n, 1 / n), size=size)
-            yield counts
+            yield counts * self.weights
 
 
 def _measure_set(
@@ -547,18 +587,22 @@ def _measure_set(
         true_negatives=counts[0, 0],
     )
     labels = [row.label for row in scored]
-    right = counts[1, 1] + counts[0, 0]
-    sensitivity = estimate_share(counts[1, 1], counts[1, 1] + counts[1, 0], "no scored row is labelled 1")
-    specificity = estimate_share(counts[0, 0], counts[0, 0] + counts[0, 1], "no scored row is labelled 0")
+    weights = [row.weight for row in scored]
+    right = [(row.value == row.label, row.weight) for row in scored]
+    ones, zeros = (
+        [pair for pair, label in zip(right, labels, strict=True) if label == own] for own in (1, 0)
+    )
+    sensitivity = _weighted_share(ones, "no scored row is labelled 1")
+    specificity = _weighted_share(zeros, "no scored row is labelled 0")
     discrimination = calibration_error = brier = balanced = kappa = _one_label(labels)
     errors = None
     used = max(1, min(bins, len(scored) // 10))
     if scored:
-        arrays = _Rows.of([row.score for row in scored], labels)
+        arrays = _Rows.of([row.score for row in scored], labels, weights)
         probabilities = [row.probability for row in scored]
         calibration_error, brier, errors = _calibration(arrays, probabilities, used, name, seed, draws)
         if 0 < sum(labels) < len(labels):
-            prevalence = sum(labels) / len(labels)
+            prevalence = math.fsum(weight for _, weight in ones) / math.fsum(weights)
             balanced = _square_and_add(lambda s: (s[0] + s[1]) / 2, [sensitivity, specificity])
             kappa = _square_and_add(lambda s: _kappa(s[0], s[1], prevalence), [sensitivity, specificity])
             assert kappa.low is not None
@@ -566,18 +610,21 @@ def _measure_set(
             # Not linear in its parts, so their distances can add up to a little too much.
             kappa = kappa.model_copy(update={"low": max(-1.0, kappa.low), "high": min(1.0, kappa.high)})
             value = auroc([row.score for row in scored], labels)
+            if arrays.weighted:
+                value = float(_weighted_auroc(arrays, arrays.weights[None, :])[0])
             assert value is not None
             discrimination = _estimate_auroc(arrays, value, name, seed, draws)
     masses = [row.mass for row in scored if row.mass is not None]
     numbers = Numbers(
         set=name,
         rows=len(rows),
+        weighted=len(set(weights)) > 1,
         unscored=len(rows) - len(scored),
         confusion=confusion,
         balanced_accuracy=balanced,
         sensitivity=sensitivity,
         specificity=specificity,
-        accuracy=estimate_share(right, len(scored), "no row is scored"),
+        accuracy=_weighted_share(right, "no row is scored"),
         auroc=discrimination,
         kappa=kappa,
         calibration_error=calibration_error,
@@ -602,6 +649,22 @@ def estimate_share(part: int, whole: int, reason: str) -> Estimate:
 
     interval = binomtest(part, whole).proportion_ci(_LEVEL, method="wilson")
     return Estimate(value=part / whole, low=float(interval.low), high=float(interval.high))
+
+
+def _weighted_share(parts: Sequence[tuple[bool, float]], reason: str) -> Estimate:
+    """The share of what is true among parts with their weights."""
+    weights = [weight for _, weight in parts]
+    if len(set(weights)) < 2:
+        return estimate_share(sum(true for true, _ in parts), len(parts), reason)
+    from scipy.stats import norm
+
+    total = math.fsum(weights)
+    share = math.fsum(weight for true, weight in parts if true) / total
+    n = total**2 / math.fsum(weight**2 for weight in weights)
+    z = float(norm.ppf((1 + _LEVEL) / 2))
+    middle = (share + z**2 / (2 * n)) / (1 + z**2 / n)
+    half = z * math.sqrt(share * (1 - share) / n + z**2 / (4 * n**2)) / (1 + z**2 / n)
+    return Estimate(value=share, low=max(0.0, middle - half), high=min(1.0, middle + half))
 
 
 def _kappa(sensitivity: float, specificity: float, prevalence: float) -> float:
@@ -656,7 +719,7 @@ def _weighted_auroc(rows: _Rows, counts: Floats) -> Floats:
     zeros = np.add.reduceat((counts * ~rows.labels)[:, order], starts, axis=1)
     below = np.cumsum(zeros, axis=1) - zeros
     wins: Floats = (ones * (below + zeros / 2)).sum(axis=1)
-    pairs = float(rows.labels.sum()) * float((~rows.labels).sum())
+    pairs: Floats = ones.sum(axis=1) * zeros.sum(axis=1)
     return wins / pairs
 
 
@@ -702,15 +765,17 @@ def _calibration(
 
     def error(counts: Floats) -> Floats:
         found: Floats = np.abs(np.add.reduceat(counts[:, order] * gaps, starts, axis=1)).sum(axis=1)
-        return found / len(ordered)
+        total: Floats = counts.sum(axis=1)
+        return found / total
 
-    value = float(error(np.ones((1, len(ordered))))[0])
+    value = float(error(rows.weights[None, :])[0])
     blocks = [
-        (error(counts), counts @ squares / len(ordered)) for counts in rows.resamples(name, seed, draws)
+        (error(counts), counts @ squares / counts.sum(axis=1)) for counts in rows.resamples(name, seed, draws)
     ]
     errors = np.concatenate([block for block, _ in blocks])
     low, high = _percentiles(np.concatenate([block for _, block in blocks]))
-    brier = Estimate(value=float(squares.mean()), low=low, high=high)
+    mean = float(np.average(squares, weights=rows.weights)) if rows.weighted else float(squares.mean())
+    brier = Estimate(value=mean, low=low, high=high)
     return _basic(value, errors), brier, errors
 
 
@@ -754,6 +819,7 @@ def _macro(found: Sequence[tuple[Numbers, Floats | None]], rows: int) -> Numbers
     return Numbers(
         set="macro",
         rows=rows,
+        weighted=any(numbers.weighted for numbers in sets),
         unscored=sum(numbers.unscored for numbers in sets),
         confusion=Confusion(
             **{
@@ -865,42 +931,42 @@ def _fold(row: Judged, folds: int) -> int:
 
 @dataclass
 class _Counts:
-    """Rows of a set by label."""
+    """Rows of a set by label: their weights, and margin, label and weight of each."""
 
-    ones: int = 0
-    zeros: int = 0
-    margins: list[tuple[float, int]] = field(default_factory=list)
+    ones: Fraction = Fraction(0)
+    zeros: Fraction = Fraction(0)
+    margins: list[tuple[float, int, Fraction]] = field(default_factory=list)
 
 
 def _best_plateau(rows: Sequence[Judged]) -> _Plateau | None:
     """The best stretch of thresholds by macro balanced accuracy; None when no set has both labels.
 
-    Sums are of whole numbers, so that equal stretches are equal: with `common` the least common multiple
-    of the sets' counts, a row is worth `common` over the count of its set and label.
+    Sums are of exact fractions, so that equal stretches are equal: a row is worth its weight over the
+    weight of its set and label.
     """
     sets: dict[str, _Counts] = {}
     for row in rows:
         counts = sets.setdefault(row.set, _Counts())
-        counts.ones += row.label
-        counts.zeros += 1 - row.label
-        counts.margins.append((row.score, row.label))
+        weight = Fraction(row.weight)
+        counts.ones += weight if row.label else 0
+        counts.zeros += 0 if row.label else weight
+        counts.margins.append((row.score, row.label, weight))
     both = [counts for counts in sets.values() if counts.ones and counts.zeros]
     if not both:
         return None
-    common = math.lcm(*(n for counts in both for n in (counts.ones, counts.zeros)))
     # At a threshold of minus infinity every row is said to be 1, but for those that are 0 at any.
-    total = 0
-    steps: dict[float, int] = {}
+    total = Fraction(0)
+    steps: dict[float, Fraction] = {}
     for counts in both:
-        for margin, label in counts.margins:
-            worth = common // (counts.ones if label else counts.zeros)
+        for margin, label, weight in counts.margins:
+            worth = weight / (counts.ones if label else counts.zeros)
             if margin == -math.inf:
                 total += 0 if label else worth
             elif margin == math.inf:
                 total += worth if label else 0
             else:
                 total += worth if label else 0
-                steps[margin] = steps.get(margin, 0) + (-worth if label else worth)
+                steps[margin] = steps.get(margin, Fraction(0)) + (-worth if label else worth)
     edges = sorted(steps)
     values = [total]
     for edge in edges:
@@ -914,7 +980,7 @@ def _best_plateau(rows: Sequence[Judged]) -> _Plateau | None:
         while last + 1 < len(values) and values[last + 1] == values[number]:
             last += 1
         if values[number] == top:
-            found.append(_Plateau(bounds[number], bounds[last + 1], top / (2 * common * len(both))))
+            found.append(_Plateau(bounds[number], bounds[last + 1], float(top / (2 * len(both)))))
         number = last + 1
     return min(found, key=lambda plateau: plateau.order)
 
@@ -923,10 +989,10 @@ def _macro_balanced(rows: Sequence[Judged]) -> Estimate:
     sets = []
     for name in sorted({row.set for row in rows}):
         own = [row for row in rows if row.set == name]
-        ones = [row.value == 1 for row in own if row.label]
-        zeros = [row.value == 0 for row in own if not row.label]
+        ones = [(row.value == 1, row.weight) for row in own if row.label]
+        zeros = [(row.value == 0, row.weight) for row in own if not row.label]
         if ones and zeros:
-            parts = [estimate_share(sum(ones), len(ones), ""), estimate_share(sum(zeros), len(zeros), "")]
+            parts = [_weighted_share(ones, ""), _weighted_share(zeros, "")]
             sets.append(_square_and_add(lambda values: (values[0] + values[1]) / 2, parts))
     if not sets:
         return Estimate(value=None, reason="too few rows to hold some back", sets=0)

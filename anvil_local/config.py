@@ -55,6 +55,8 @@ class Config(Record):
     """The seed of sampled decomposition; greedy by default."""
     formatter: str | None = None
     """The trace formatter."""
+    shape: bool = False
+    """Whether refused statements are asked for contradiction."""
     cache: bool = True
     """Whether verdicts are kept and found again."""
     cache_dir: str | None = None

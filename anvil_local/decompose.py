@@ -3,7 +3,8 @@
 The model rewrites one sentence at a time, with the question and the whole response before it; so an
 answer with forty claims works as one with two, and a statement knows where it comes from. What the
 model writes is checked against the response: a statement is kept only if its words are there. A
-sentence whose words the statements do not cover stands for itself, so no claim gets lost.
+sentence whose words the statements do not cover stands for itself, so no claim gets lost. Pronouns and
+list items are put together with what they lean on first, by rules (`coreference`, `lists`).
 """
 
 from __future__ import annotations
@@ -14,6 +15,7 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Literal
 
+from anvil_local.coreference import resolve_sentences
 from anvil_local.errors import EngineError, PromptTooLong
 from anvil_local.judge import Judge
 from anvil_local.language import (
@@ -34,9 +36,10 @@ from anvil_local.language import (
     split_sentences,
     words,
 )
+from anvil_local.lists import find_openings, is_heading, join_item
 from anvil_local.records import Decomposition, DroppedStatement, DropReason, Statement
 
-Origin = Literal["model", "sentence", "template"]
+Origin = Literal["model", "sentence", "resolved", "template"]
 
 Mode = Literal["llm", "sentence"]
 """`llm`: the model rewrites every sentence that is not simple; `sentence`: the sentences as they are."""
@@ -120,17 +123,23 @@ def split_statements(
     code = language or _detect_language(response, question or "")
     draft = _Draft(response, (question or "").strip(), load_language(code))
     spans = split_sentences(response, code)
-    for number, span in enumerate(spans):
-        sentence = response[span.start : span.end]
+    sentences = [response[span.start : span.end] for span in spans]
+    resolved = resolve_sentences(sentences, draft.question, draft.language)
+    openings = find_openings(response, spans, resolved, draft.language)
+    for number, (span, sentence, alone) in enumerate(zip(spans, sentences, resolved, strict=True)):
+        if number in openings:
+            alone = join_item(resolved[openings[number]], alone)
         text = _with_question(draft, spans, sentence)
         if text is not None:
             draft.keep(_statement(text, span, number, "template"))
         elif not makes_claim(sentence, draft.language) or _names_only(draft, spans, sentence):
             draft.without_claim += 1
-        elif mode == "sentence" or judge is None or is_simple(sentence, draft.language):
-            draft.keep(_statement(sentence, span, number, "sentence"))
+        elif number in openings.values() or is_heading(response, span, alone, draft.language):
+            draft.without_claim += 1  # what opens a list is said again with each of its items
+        elif mode == "sentence" or judge is None or is_simple(alone, draft.language):
+            draft.keep(_own_words(draft, alone, span, number))
         else:
-            _write_statements(draft, spans, number, judge, seed)
+            _write_statements(draft, spans, number, alone, judge, seed)
     return Decomposition(
         statements=tuple(draft.statements),
         dropped=tuple(draft.dropped),
@@ -151,6 +160,12 @@ def _statement(text: str, span: Span, number: int, origin: Origin) -> Statement:
     return Statement(
         text=" ".join(text.split()), start=span.start, end=span.end, sentence=number, origin=origin
     )
+
+
+def _own_words(draft: _Draft, text: str, span: Span, number: int) -> Statement:
+    """The sentence as a statement: as it stands, or as the rules put it."""
+    as_it_stands = text.split() == draft.response[span.start : span.end].split()
+    return _statement(text, span, number, "sentence" if as_it_stands else "resolved")
 
 
 def _key(text: str) -> tuple[str, ...]:
@@ -197,12 +212,13 @@ def _names_only(draft: _Draft, spans: list[Span], sentence: str) -> bool:
     )
 
 
-def _write_statements(draft: _Draft, spans: list[Span], number: int, judge: Judge, seed: int | None) -> None:
+def _write_statements(
+    draft: _Draft, spans: list[Span], number: int, sentence: str, judge: Judge, seed: int | None
+) -> None:
     """Let the model rewrite one sentence; keep what holds, fall back on the sentence where it does not."""
     span = spans[number]
-    sentence = draft.response[span.start : span.end]
     try:
-        lines, claimless = _ask(draft, spans, number, judge, seed)
+        lines, claimless = _ask(draft, spans, number, sentence, judge, seed)
     except EngineError:  # the sentence can still be judged as it stands
         lines, claimless = [], False
     # The model's word is not enough: what it calls claimless must at least look like talk.
@@ -226,15 +242,14 @@ def _write_statements(draft: _Draft, spans: list[Span], number: int, judge: Judg
         if any(kept) or not missing or _key(sentence) in draft.seen:
             return
     draft.fallbacks += 1
-    draft.keep(_statement(sentence, span, number, "sentence"))
+    draft.keep(_own_words(draft, sentence, span, number))
 
 
 def _ask(
-    draft: _Draft, spans: list[Span], number: int, judge: Judge, seed: int | None
+    draft: _Draft, spans: list[Span], number: int, sentence: str, judge: Judge, seed: int | None
 ) -> tuple[list[tuple[str, bool]], bool]:
     """What the model wrote: lines with whether each is finished, and whether it saw no claim."""
-    span = spans[number]
-    sentence = " ".join(draft.response[span.start : span.end].split())
+    sentence = " ".join(sentence.split())
     limit = 48 + 3 * judge.count_tokens(sentence)
     room = judge.room("decompose", {"question": draft.question, "sentence": sentence}) - limit
     answer = _surroundings(draft.response, spans, number, room, judge)

@@ -47,7 +47,7 @@ class Judge(Protocol):
         ...
 
     def ask(self, task: str, fields: Mapping[str, str]) -> Verdict:
-        """One yes/no question; `task` is `support` or `goal`.
+        """One yes/no question; `task` is `support`, `goal` or `contradict`.
 
         Raises:
             PromptTooLong: the question does not fit into the window.
@@ -207,7 +207,8 @@ class GgufJudge:
 
     def threshold_of(self, task: str) -> float:
         """The margin above which a verdict is 1: given by the user, or measured with the adapter, or 0."""
-        if self._threshold is not None:
+        # The user's threshold was chosen for support and goal; `contradict` is another question.
+        if self._threshold is not None and task != "contradict":
             return self._threshold
         adapter = self._prompt(task).adapter
         return self.model.entry.adapters[adapter].threshold if adapter else 0.0
@@ -222,7 +223,10 @@ class GgufJudge:
         from anvil_local.engine import CHUNK, build_info
         from anvil_local.grammar import PATTERNS
 
-        prompts = {task: self._prompt(task) for task in ("support", "goal", "decompose", "workflow")}
+        tasks = ["support", "goal", "decompose", "workflow"]
+        # Only some profiles have it, and the fingerprints of the others do not change for it.
+        tasks += ["contradict"] if "contradict" in load_profile(self._profile) else []
+        prompts = {task: self._prompt(task) for task in tasks}
         parts: dict[str, Any] = {
             "model": {
                 "name": self.model.entry.name,
@@ -296,7 +300,8 @@ class GgufJudge:
                     f"the adapter was made for another {key.removeprefix('anvil.')}; wanted {value!r}",
                     where=path,
                     value=metadata.get(key),
-                    hint="use the adapter that the manifest names for this model, or --no-adapter",
+                    hint="use the adapter that the manifest names for this model, with the file that "
+                    f"`anvil-local models install {self.model.entry.name}` writes, or --no-adapter",
                 )
 
     @cached_property

@@ -220,7 +220,13 @@ def split_sentences(text: str, language: str) -> list[Span]:
             start, end = block.start + boundary["start_index"], block.start + boundary["end_index"]
             start = start if first is None else first
             # A list number is cut off as a sentence of its own; it belongs to what it numbers.
-            if end < block.end and _NUMBER.fullmatch(text[start:end].strip()):
+            # So is the dot of ".NET" from its name.
+            within = (
+                text[end - 1 : end] == "."
+                and text[end : end + 1].isalnum()
+                and text[end - 2 : end - 1].isspace()
+            )
+            if end < block.end and (within or _NUMBER.fullmatch(text[start:end].strip())):
                 first = start
                 continue
             first = None

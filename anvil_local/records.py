@@ -97,8 +97,9 @@ class Statement(Record):
     """Where its sentence ends in the response, in characters (exclusive)."""
     sentence: int
     """The number of its sentence in the response, from 0."""
-    origin: Literal["model", "sentence", "template"] = "model"
-    """Written by the model; the sentence as it stands; or question and short answer put in one sentence."""
+    origin: Literal["model", "sentence", "resolved", "template"] = "model"
+    """Written by the model; the sentence as it stands; the sentence, with names put in for pronouns or behind
+    the line that opens its list; or question and short answer in one."""
 
 
 class DropReason(StrEnum):
@@ -141,7 +142,8 @@ class Decomposition(Record):
     sentences: int
     """The number of sentences in the response."""
     without_claim: int = 0
-    """How many of them make no claim: greetings, offers of help, refusals, questions back."""
+    """How many of them make no claim of their own: greetings, offers of help, refusals, questions back,
+    headings, and lines that only open a list."""
     fallbacks: int = 0
     """How many sentences stand for themselves because what the model wrote did not cover them."""
 
@@ -205,6 +207,15 @@ class Verdict(Record):
         return self.value is not None
 
 
+class Shape(StrEnum):
+    """How a refused statement fails."""
+
+    CONTRADICTED = "contradicted"
+    """It and the context cannot both be true."""
+    NOT_STATED = "not_stated"
+    """The context does not say it."""
+
+
 class JudgedStatement(Record):
     """A statement with its verdict. One statement, one verdict, always."""
 
@@ -212,6 +223,15 @@ class JudgedStatement(Record):
     """What was judged."""
     verdict: Verdict
     """What the judge said."""
+    contradiction: Verdict | None = None
+    """1 if the context contradicts it, 0 if it is not stated: asked of refused statements with `--shape`."""
+
+    @property
+    def shape(self) -> Shape | None:
+        """How it fails; None when it does not, or when that was not asked or could not be decided."""
+        if self.verdict.value != 0 or self.contradiction is None or self.contradiction.value is None:
+            return None
+        return Shape.CONTRADICTED if self.contradiction.value else Shape.NOT_STATED
 
 
 class Workflow(Record):
@@ -359,6 +379,8 @@ class Settings(Record):
     """The seed of sampled decomposition; None means greedy."""
     formatter: str = "anvil-trace/1"
     """Name and version of the trace formatter; part of the goal metrics."""
+    shape: bool = False
+    """Whether refused statements were asked for contradiction."""
     gates: tuple[str, ...] = ()
     """The gate rules."""
     max_unscored: float = 0.05

@@ -69,6 +69,7 @@ def replay(report: Report, judge: Judge, *, on_progress: Callable[[Progress], No
         language=settings.language,
         seed=settings.seed,
         formatter=settings.formatter,
+        shape=settings.shape,
     )
     # A sample under several metrics stands in the report once for each.
     by_metric: dict[str, list[SampleResult]] = {}
@@ -118,6 +119,8 @@ def compare_results(old: SampleResult, new: SampleResult) -> tuple[int, list[Mov
 def _verdicts(result: SampleResult) -> Iterator[tuple[tuple[str, int], Verdict]]:
     for item in result.statements:
         yield (item.statement.text, item.statement.sentence), item.verdict
+        if item.contradiction:
+            yield (f"contradicted: {item.statement.text}", item.statement.sentence), item.contradiction
     if result.goal:
         for name in ("reached", "claimed", "done"):
             yield (name, 0), getattr(result.goal, name)

@@ -9,7 +9,7 @@ from itertools import islice
 from typing import Any
 
 from anvil_local._version import __version__
-from anvil_local.assess import Options, Prepared, judge_prepared, prepare
+from anvil_local.assess import Options, Prepared, check_shape, judge_prepared, prepare
 from anvil_local.errors import InputError, NothingToJudge, UsageError
 from anvil_local.gates import Gate, check_gates
 from anvil_local.judge import Judge
@@ -195,6 +195,8 @@ def evaluate(
     # Everything that can be refused is refused before the first verdict.
     rows = list(as_samples(samples))
     check_fit(rows, choices)
+    if options.shape:
+        check_shape(judge)
     results = list(run_samples(rows, judge=judge, choices=choices, options=options, on_progress=on_progress))
     settings = make_settings(results, options, rules, max_unscored)
     return build_report(results, judge=judge, settings=settings, gates=rules, created=created)
@@ -210,6 +212,7 @@ def make_settings(
         language=options.language,
         seed=options.seed,
         formatter=options.formatter,
+        shape=options.shape,
         gates=tuple(gate.rule for gate in gates),
         max_unscored=max_unscored,
     )

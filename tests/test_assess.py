@@ -46,7 +46,7 @@ def test_every_statement_is_asked_about_with_the_joined_contexts() -> None:
     result = faithful("The mill is old. It leaks.", "First.", " ", "Second.", judge=judge)
     assert judge.asked == [
         ("support", {"context": "First.\n\nSecond.", "statement": "The mill is old."}),
-        ("support", {"context": "First.\n\nSecond.", "statement": "It leaks."}),
+        ("support", {"context": "First.\n\nSecond.", "statement": "The mill leaks."}),
     ]
     assert (result.score, result.supported, result.scored, result.unscored) == (0.5, 1, 2, 0)
     assert [item.verdict.value for item in result.statements] == [1, 0]

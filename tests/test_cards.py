@@ -325,7 +325,7 @@ def development(tmp_path: Path) -> Path:
         {
             "id": "x",
             "question": "Who built the bridge?",
-            "answer": "Anna built the bridge. She was born in Lund, and the bridge opened in 1901.",
+            "answer": "The bridge was built by Anna. She was born in Lund, and the bridge opened in 1901.",
             "statements": ["Anna built the bridge.", "Anna was born in Lund.", "The bridge opened in 1901."],
         }
     ]
@@ -374,7 +374,7 @@ def test_the_script_measures_all_four_parts_and_goes_on_where_it_stopped(
     assert goal.baselines[0].auroc["t"].value is not None
     model, sentences = first.decompositions
     assert (model.claims, sentences.claims, sentences.sentences) == (3, 3, 2)
-    # The second sentence has a pronoun for a name: two of three claims are covered by sentences.
+    # The pronoun of the second sentence means no subject: two of three claims are covered by sentences.
     assert sentences.covered.value == pytest.approx(2 / 3)
     assert sentences.pronoun_subjects.value == 0.5
     assert first.cases is not None

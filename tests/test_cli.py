@@ -56,6 +56,7 @@ def test_version_prints_one_line(capsys: pytest.CaptureFixture[str]) -> None:
         ["calibrate"],
         ["selfcheck"],
         ["cache"],
+        ["report"],
     ],
 )
 def test_every_command_has_help(command: list[str], capsys: pytest.CaptureFixture[str]) -> None:
@@ -111,6 +112,57 @@ def test_reports_are_written_where_asked(judge: FakeJudge, data: Path, tmp_path:
     assert json.loads((tmp_path / "out.json").read_text(encoding="utf-8"))["passed"] is True
     assert (tmp_path / "out.md").is_file()
     assert (tmp_path / "j.xml").is_file()
+
+
+def test_a_saved_report_is_written_in_every_format_without_a_judge(
+    judge: FakeJudge, data: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    saved = tmp_path / "out.json"
+    assert run("run", data, "-o", saved, "-o", tmp_path / "first.html") == 0
+    asked = len(judge.asked)
+    capsys.readouterr()
+    others = [tmp_path / name for name in ("again.html", "again.json", "again.xml", "again.md")]
+    assert run("report", saved, *(word for path in others for word in ("-o", path))) == 0
+    assert capsys.readouterr().out == ""
+    assert others[0].read_bytes() == (tmp_path / "first.html").read_bytes()
+    assert others[1].read_bytes() == saved.read_bytes()
+    assert len(judge.asked) == asked
+
+
+def test_a_saved_report_is_printed_and_one_sample_is_shown_in_full(
+    judge: FakeJudge, data: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    saved = tmp_path / "out.json"
+    run("run", data, "-o", saved)
+    printed = capsys.readouterr().out
+    assert f"anvil-local report {saved} --sample 1" in " ".join(printed.split())
+    assert run("report", saved) == 0
+    assert capsys.readouterr().out == printed
+    assert run("report", saved, "--sample", "1") == 0
+    assert "supported" in capsys.readouterr().out
+    assert run("report", saved, "--sample", "2") == 2
+    assert "no such sample" in capsys.readouterr().err
+
+
+def test_a_minimum_makes_samples_fail_in_junit_alone(judge: FakeJudge, data: Path, tmp_path: Path) -> None:
+    path = tmp_path / "j.xml"
+    assert run("run", data, "-o", path, "--min-sample-score", "0.9") == 0
+    assert "It snowed." in path.read_text(encoding="utf-8").split("ScoreTooLow")[1]
+
+
+def test_github_gets_annotations_on_stderr_and_its_summary(
+    judge: FakeJudge,
+    data: Path,
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setenv("GITHUB_STEP_SUMMARY", str(tmp_path / "summary.md"))
+    assert run("run", data, "--github", "--json", "-g", "faithfulness>=0.9") == 1
+    output = capsys.readouterr()
+    json.loads(output.out)
+    assert "\n::error title=Gate failed::faithfulness.mean 0.50" in f"\n{output.err}"
+    assert (tmp_path / "summary.md").read_text(encoding="utf-8").startswith("## anvil-local: FAIL")
 
 
 @pytest.mark.parametrize(

@@ -63,9 +63,9 @@ def test_a_sentence_becomes_several_statements_with_its_own_span() -> None:
 
 def test_the_model_sees_question_and_answer_before_the_sentence() -> None:
     judge = FakeJudge()
-    response = "The mill by the wide and ever winding river\nis old. Nobody minds. It leaks."
+    response = "By the wide and ever winding river stands a mill\nof stone. Nobody minds. It leaks."
     split_statements(response, question=" Is it? ", judge=judge)
-    sentence = "The mill by the wide and ever winding river is old."
+    sentence = "By the wide and ever winding river stands a mill of stone."
     assert judge.wrote == [
         ("decompose", {"question": "Is it?", "answer": response, "sentence": sentence}),
         ("decompose", {"question": "Is it?", "answer": response, "sentence": "It leaks."}),
@@ -101,8 +101,8 @@ def test_a_finished_last_line_needs_no_line_end() -> None:
 def test_sentence_mode_asks_no_model() -> None:
     judge = FakeJudge()
     found = split_statements("The mill is old. It leaks.", judge=judge, mode="sentence")
-    assert texts(found) == ["The mill is old.", "It leaks."]
-    assert {statement.origin for statement in found.statements} == {"sentence"}
+    assert texts(found) == ["The mill is old.", "The mill leaks."]
+    assert [statement.origin for statement in found.statements] == ["sentence", "resolved"]
     assert judge.wrote == []
     assert texts(split_statements("The mill is old.")) == ["The mill is old."]
 
@@ -257,8 +257,8 @@ def test_an_engine_error_falls_back_on_the_sentence(error: EngineError) -> None:
     def fail(task: str, fields: Mapping[str, str]) -> str:
         raise error
 
-    found = cut("The mill is old and red. It leaks.", fail)
-    assert texts(found) == ["The mill is old and red.", "It leaks."]
+    found = cut("The mill is old and red. It leaks and creaks.", fail)
+    assert texts(found) == ["The mill is old and red.", "The mill leaks and creaks."]
     assert found.fallbacks == 2
 
 

@@ -600,3 +600,11 @@ def test_a_sentence_is_simple_only_when_nothing_joins_or_leans(code: str, text: 
 def test_a_company_that_says_we_addresses_nobody() -> None:
     assert not has_address("We found no damage here.", ENGLISH)
     assert has_address("I could help you.", ENGLISH)
+
+
+def test_a_name_that_begins_with_a_dot_does_not_end_a_sentence() -> None:
+    text = "Orbex was written for the .NET platform. It is old."
+    assert [text[span.start : span.end] for span in split_sentences(text, "en")] == [
+        "Orbex was written for the .NET platform.",
+        "It is old.",
+    ]

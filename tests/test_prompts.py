@@ -19,6 +19,14 @@ FIELDS = {
     "decompose": {"question", "answer", "sentence"},
     "workflow": {"trace"},
 }
+OPTIONAL = {"contradict": {"context", "statement"}}
+
+
+def kind(task: str) -> str:
+    """`support@2`, the same in other words, and `support@base` are both `support`."""
+    return task.split("@")[0]
+
+
 ALL = [(name, task) for name in PROFILES for task in load_profile(name)]
 HOSTILE = st.one_of(
     st.text(),
@@ -31,27 +39,39 @@ HOSTILE = st.one_of(
 @pytest.mark.parametrize("name", PROFILES)
 def test_every_profile_has_a_prompt_for_every_task(name: str) -> None:
     assert set(FIELDS) <= set(load_profile(name))
-    assert {task.removesuffix("@base") for task in load_profile(name)} == set(FIELDS)
+    assert {kind(task) for task in load_profile(name)} <= {*FIELDS, *OPTIONAL}
 
 
 @pytest.mark.parametrize(("name", "task"), ALL)
 def test_a_prompt_has_the_fields_of_its_task_each_once(name: str, task: str) -> None:
     prompt = load_profile(name)[task]
     placed = [name for text in prompt.segments for name in re.findall(r"\{(\w+)\}", text)]
-    assert prompt.fields == FIELDS[task.removesuffix("@base")]
+    assert prompt.fields == (FIELDS | OPTIONAL)[kind(task)]
     assert len(placed) == len(prompt.fields)
 
 
 @pytest.mark.parametrize(("name", "task"), ALL)
 def test_a_prompt_asks_for_a_verdict_or_for_text(name: str, task: str) -> None:
     prompt = load_profile(name)[task]
-    asks = task.removesuffix("@base") in ("support", "goal")
+    asks = kind(task) in ("support", "goal", "contradict")
     assert (prompt.labels is not None) == asks
     assert (prompt.grammar in PATTERNS) == (not asks)
     assert prompt.wrap in ("chat", "none")
     assert "/" in prompt.id
     if prompt.labels:
         assert prompt.labels in (("0", "1"), ("No", "Yes"), ("no", "yes"), ("Yes", "No"))
+
+
+@pytest.mark.parametrize("name", PROFILES)
+def test_other_wordings_differ_from_the_question_in_their_last_segment_alone(name: str) -> None:
+    profile = load_profile(name)
+    for task, prompt in profile.items():
+        if task[-1].isdigit():
+            own = profile[kind(task)]
+            assert prompt.follows == kind(task)
+            assert prompt.segments[:-1] == own.segments[:-1]
+            assert prompt.segments[-1] != own.segments[-1]
+            assert (prompt.adapter, prompt.wrap, prompt.room) == (own.adapter, own.wrap, own.room)
 
 
 def test_no_two_prompts_share_an_id() -> None:
@@ -66,8 +86,9 @@ def test_no_two_prompts_share_an_id() -> None:
 def test_what_changes_most_comes_last(name: str, task: str) -> None:
     prompt = load_profile(name)[task]
     last = {"support": "statement", "goal": "outcome", "decompose": "sentence", "workflow": "trace"}
+    last["contradict"] = "statement"
     inside = [text for text in prompt.segments if "{" in text]
-    assert "{" + last[task.removesuffix("@base")] + "}" in inside[-1]
+    assert "{" + last[kind(task)] + "}" in inside[-1]
 
 
 @given(st.sampled_from(ALL), st.data())

@@ -328,6 +328,18 @@ def test_an_escape_sequence_in_data_is_shown() -> None:
     assert r"\x1b[2J\x1b]0;owned\x07\r PASS" in shown
 
 
+def test_the_command_to_look_closer_names_the_worst_sample_and_can_be_copied() -> None:
+    import shlex
+
+    odd = report(answer("it's 1", "r", ("s", verdict(0, -1.0))))
+    lines = render_terminal(odd, path="my out.json").splitlines()
+    command = lines[lines.index("to look closer") + 1]
+    assert shlex.split(command) == ["anvil-local", "report", "my out.json", "--sample", "it's 1"]
+    assert "to look closer" not in render_terminal(odd)
+    # What the shell would take otherwise than it looks is not offered.
+    assert "to look closer" not in render_terminal(nasty("\x1b[2J"), path="out.json")
+
+
 # Text
 
 
@@ -543,6 +555,35 @@ def test_junit_of_any_data_is_well_formed(text: str, minimum: float | None) -> N
     assert sum(int(suite.get("tests", "")) for suite in root) == 5
 
 
+@pytest.fixture(scope="module")
+def junit_schema() -> Any:
+    from lxml import etree
+
+    return etree.XMLSchema(etree.parse(Path(__file__).with_name("junit.xsd")))
+
+
+@settings(deadline=None)
+@given(text=HOSTILE, minimum=st.sampled_from([None, 0.5]))
+def test_junit_is_what_jenkins_and_gitlab_read_whatever_the_data(
+    junit_schema: Any, text: str, minimum: float | None
+) -> None:
+    from lxml import etree
+
+    for record in (nasty(text), report(complete=False), example()):
+        written = render_junit(record, min_sample_score=minimum).encode("utf-8")
+        junit_schema.assertValid(etree.fromstring(written))
+
+
+def test_a_failed_gate_names_the_refused_statements() -> None:
+    root = ElementTree.fromstring(render_junit(example()))
+    (failure,) = root.findall(".//failure")
+    text = str(failure.text)
+    assert "sample 2 (answers.jsonl:2), faithfulness 0.33" in text
+    assert "refused (-3.50): The tower was built in 1789." in text
+    assert "supported (" not in text
+    assert "goal_with_reference" not in text
+
+
 def test_junit_totals_count_gates_and_samples() -> None:
     root = ElementTree.fromstring(render_junit(example()))
     assert root.attrib == {
@@ -594,9 +635,8 @@ def test_the_suffix_chooses_the_format(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("name", "message", "hint"),
     [
-        ("a.html", "HTML reports are not there yet", ".json, .md, .xml"),
-        ("a.txt", "unknown kind of report", ".json, .md, .xml"),
-        ("json", "unknown kind of report", ".json, .md, .xml"),
+        ("a.txt", "unknown kind of report", ".html, .json, .md, .xml"),
+        ("json", "unknown kind of report", ".html, .json, .md, .xml"),
         ("no/a.json", "folder of this report does not exist", "mkdir -p"),
         ("folder.json", "this is a folder", ""),
         ("./good.json", "given twice", ""),

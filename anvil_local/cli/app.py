@@ -8,7 +8,21 @@ from typing import Annotated
 import typer
 
 from anvil_local._version import __version__
-from anvil_local.cli import ask, cache, calibrate, info, models, replay, run, selfcheck
+from anvil_local.cli import (
+    ask,
+    cache,
+    calibrate,
+    diff,
+    explain,
+    info,
+    label,
+    models,
+    replay,
+    report,
+    run,
+    selfcheck,
+    stability,
+)
 from anvil_local.cli.console import prepare_streams, say, show, show_error
 from anvil_local.errors import AnvilError, ExitCode
 
@@ -52,7 +66,12 @@ app.add_typer(models.app, name="models")
 app.add_typer(cache.app, name="cache")
 app.command("selfcheck")(selfcheck.selfcheck)
 app.command("calibrate")(calibrate.calibrate)
+app.command("label")(label.label)
+app.command("stability")(stability.stability)
 app.command("replay")(replay.replay)
+app.command("report")(report.report)
+app.command("diff")(diff.diff)
+app.command("explain")(explain.explain)
 app.command("info")(info.info)
 
 

@@ -190,6 +190,7 @@ def _judged(row: LabelledRow | LabelledTrace, verdict: Verdict) -> Judged:
         kind=row.kind,
         id=row.id,
         group=row.group,
+        weight=row.weight,
     )
 
 

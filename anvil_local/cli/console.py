@@ -14,6 +14,9 @@ from typing import IO, TYPE_CHECKING, Any
 from anvil_local.errors import AnvilError
 
 if TYPE_CHECKING:
+    from rich.console import Console
+
+    from anvil_local.records import Report
     from anvil_local.runner import Progress
 
 _EVERY = 30.0
@@ -47,6 +50,16 @@ def show_json(value: Any) -> None:
     show(json.dumps(value, ensure_ascii=False, indent=2, allow_nan=False))
 
 
+def show_github(report: Report) -> None:
+    """Annotations for GitHub Actions to stderr, and the step's summary into the file that it names."""
+    from anvil_local.reports.github import append_summary, render_annotations
+
+    sys.stderr.write(render_annotations(report))
+    sys.stderr.flush()
+    if summary := os.environ.get("GITHUB_STEP_SUMMARY"):
+        append_summary(report, summary)
+
+
 def show_error(error: AnvilError) -> None:
     """An error of ours, to stderr."""
     say(f"error: {error}")
@@ -63,44 +76,54 @@ def width() -> int:
 
 
 @contextlib.contextmanager
-def progress(total: int | None, *, quiet: bool) -> Iterator[Callable[[Progress], None] | None]:
-    """Progress on stderr: a bar on a terminal, else a line every 30 seconds."""
+def progress(
+    total: int | None, *, quiet: bool, hits: Callable[[], int] = lambda: 0
+) -> Iterator[Callable[[Progress], None] | None]:
+    """Progress on stderr: a bar on a terminal, else a line every 30 seconds.
+
+    `hits` tells how many verdicts came from the cache so far.
+    """
     if quiet:
         yield None
     elif sys.stderr.isatty():
-        with _bar(total) as update:
+        from rich.console import Console
+
+        with _bar(total, hits, Console(stderr=True)) as update:
             yield update
     else:
-        yield _lines(total)
+        yield _lines(total, hits)
 
 
 @contextlib.contextmanager
-def _bar(total: int | None) -> Iterator[Callable[[Progress], None]]:
-    from rich.console import Console
-    from rich.progress import BarColumn, MofNCompleteColumn, TextColumn, TimeRemainingColumn
+def _bar(
+    total: int | None, hits: Callable[[], int], terminal: Console
+) -> Iterator[Callable[[Progress], None]]:
+    from rich.progress import BarColumn, MofNCompleteColumn, TextColumn
     from rich.progress import Progress as Bar
 
     columns = (
         TextColumn("{task.description}"),
         BarColumn(bar_width=None),
         MofNCompleteColumn(),
-        TextColumn("samples"),
-        TextColumn("{task.fields[verdicts]} verdicts"),
-        TimeRemainingColumn(),
+        TextColumn("{task.fields[state]}"),
     )
-    with Bar(*columns, console=Console(stderr=True), transient=True) as bar:
-        task = bar.add_task("starting", total=total, verdicts=0)
+    started = time.monotonic()
+    with Bar(*columns, console=terminal, transient=True) as bar:
+        task = bar.add_task("starting", total=total, state="")
 
         def update(state: Progress) -> None:
             words = {"prepare": "reading", "judge": "judging"}
             bar.update(
-                task, completed=state.finished, description=words[state.stage], verdicts=state.verdicts
+                task,
+                completed=state.finished,
+                description=words[state.stage],
+                state=describe_progress(state, total, time.monotonic() - started, hits()),
             )
 
         yield update
 
 
-def _lines(total: int | None) -> Callable[[Progress], None]:
+def _lines(total: int | None, hits: Callable[[], int]) -> Callable[[Progress], None]:
     started = last = time.monotonic()
 
     def update(state: Progress) -> None:
@@ -110,10 +133,32 @@ def _lines(total: int | None) -> Callable[[Progress], None]:
             return
         last = now
         of = f" of {total}" if total is not None else ""
-        rate = state.verdicts / (now - started)
-        left = ""
-        if total and state.finished:
-            left = f", about {(total - state.finished) * (now - started) / state.finished:.0f} s left"
-        say(f"{state.finished}{of} samples, {state.verdicts} verdicts, {rate:.1f} a second{left}")
+        say(f"{state.finished}{of} samples, {describe_progress(state, total, now - started, hits())}")
 
     return update
+
+
+def describe_progress(state: Progress, total: int | None, seconds: float, hits: int) -> str:
+    """`132 verdicts, 20 cached, 1.6/s, 1 m 20 s left`, after that many seconds.
+
+    The rate is of all verdicts, cached ones too; answers found in the cache can outnumber verdicts,
+    since a long context or a trace takes several. The time left is that of the samples so far,
+    carried on; before the first sample is finished nobody knows it.
+    """
+    parts = [f"{state.verdicts} verdicts"]
+    if hits:
+        parts.append(f"{hits} cached")
+    if seconds > 0:
+        parts.append(f"{state.verdicts / seconds:.1f}/s")
+    if total and state.finished:
+        parts.append(f"{show_duration((total - state.finished) * seconds / state.finished)} left")
+    return ", ".join(parts)
+
+
+def show_duration(seconds: float) -> str:
+    """`45 s`, `1 m 20 s`, `2 h 5 m`."""
+    whole = round(seconds)
+    if whole < 60:
+        return f"{whole} s"
+    minutes, rest = divmod(whole, 60)
+    return f"{minutes} m {rest} s" if minutes < 60 else f"{minutes // 60} h {minutes % 60} m"

@@ -68,6 +68,24 @@ CacheDir = Annotated[
     Path | None,
     typer.Option(help="Folder of the verdict store (ANVIL_CACHE_DIR).", rich_help_panel=_JUDGE),
 ]
+Output = Annotated[
+    list[Path] | None,
+    typer.Option("--output", "-o", help="A report file: .html, .json, .xml (JUnit) or .md. Repeatable."),
+]
+MinSampleScore = Annotated[
+    float | None,
+    typer.Option(
+        help="JUnit: a sample that scores below it is a failed test; by default only gates fail.",
+        min=0,
+        max=1,
+    ),
+]
+GitHub = Annotated[
+    bool,
+    typer.Option(
+        "--github", help="GitHub Actions: annotations on stderr, and the step's summary if there is one."
+    ),
+]
 Json = Annotated[bool, typer.Option("--json", help="Print one JSON document.")]
 Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="No progress, no notes.")]
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import sys
 from contextlib import closing
 from enum import StrEnum
-from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -40,10 +39,9 @@ def run(
             "--gate", "-g", help="A rule, e.g. 'faithfulness>=0.8' or 'goal.pooled>0.5'. Repeatable."
         ),
     ] = None,
-    output: Annotated[
-        list[Path] | None,
-        typer.Option("--output", "-o", help="A report file: .json, .xml (JUnit) or .md. Repeatable."),
-    ] = None,
+    output: options.Output = None,
+    min_sample_score: options.MinSampleScore = None,
+    github: options.GitHub = False,
     max_unscored: Annotated[
         float | None,
         typer.Option(help="Unscored share above which a gate fails by itself (0.05).", min=0, max=1),
@@ -59,6 +57,10 @@ def run(
         int | None, typer.Option(help="Sample the statements with this seed; greedy by default.")
     ] = None,
     formatter: Annotated[str | None, typer.Option(help="Trace formatter: anvil-trace/1 or ragas/1.")] = None,
+    shape: Annotated[
+        bool | None,
+        typer.Option("--shape", help="Ask of refused statements: contradicted, or only not stated?"),
+    ] = None,
     skip_bad_rows: Annotated[
         bool | None, typer.Option("--skip-bad-rows", help="Leave bad rows out, count and list them.")
     ] = None,
@@ -93,7 +95,7 @@ def run(
     """
     from datetime import UTC, datetime
 
-    from anvil_local.assess import Options
+    from anvil_local.assess import Options, check_shape
     from anvil_local.config import load_config
     from anvil_local.gates import parse_gate
     from anvil_local.metrics import choose_metrics
@@ -110,6 +112,7 @@ def run(
         language=language,
         seed=seed,
         formatter=formatter,
+        shape=shape,
         skip_bad_rows=skip_bad_rows,
         cache=cache,
         cache_dir=str(cache_dir) if cache_dir else None,
@@ -133,6 +136,7 @@ def run(
         language=config.language,
         seed=config.seed,
         formatter=config.formatter or DEFAULT_FORMATTER,
+        shape=config.shape,
     )
     created = datetime.now(UTC)
     with SampleFile(data, skip_bad_rows=config.skip_bad_rows) as samples:
@@ -145,8 +149,10 @@ def run(
         results: list[SampleResult] = []
         complete = True
         with closing(options.build_judge(config, refresh=refresh)) as judge:
+            if config.shape:
+                check_shape(judge)
             _check_judge(judge, required=selfcheck, quiet=quiet, models_dir=config.models_dir)
-            with console.progress(total, quiet=quiet) as on_progress:
+            with console.progress(total, quiet=quiet, hits=lambda: getattr(judge, "hits", 0)) as on_progress:
                 try:
                     # `extend` keeps what was finished when Ctrl-C ends the run.
                     results.extend(
@@ -169,12 +175,15 @@ def run(
         hits = getattr(judge, "hits", 0)
         if hits and not quiet:
             console.say(f"note: {hits} verdicts were in the cache (--refresh judges them anew)")
-    write_reports(report, paths)
+    write_reports(report, paths, min_sample_score=min_sample_score)
+    if github:
+        console.show_github(report)
     if json:
         console.show(render_json(report))
     else:
         color = console.use_color(sys.stdout)
-        console.show(render_terminal(report, width=console.width(), color=color, verbose=verbose))
+        saved = next((str(path) for path in paths if path.suffix.lower() == ".json"), None)
+        console.show(render_terminal(report, width=console.width(), color=color, verbose=verbose, path=saved))
     if not complete:
         console.say("interrupted: the report holds what was finished")
         return ExitCode.INTERRUPTED

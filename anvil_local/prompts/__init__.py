@@ -1,8 +1,9 @@
 """Versioned prompt texts and their rendering into segments.
 
 A *profile* (one TOML file) holds the prompts that fit a kind of model; a *task* is one prompt of it
-(`support`, `goal`, `decompose`, `workflow`). A prompt is a list of segments, from what changes least
-(the instruction) to what changes most (the statement): the engine keeps leading segments decoded.
+(`support`, `goal`, `decompose`, `workflow`, and in some `contradict`, `support@2`). A prompt is a list of
+segments, from what changes least (the instruction) to what changes most (the statement): the engine keeps
+leading segments decoded.
 
 Placeholders are found once, in our own text. Data is never searched for placeholders and never
 joined with our text before it is tokenised: it stays a piece of its own (`Piece.is_data`).
@@ -59,6 +60,9 @@ class Prompt:
     """The system message, for prompts that go through a chat template."""
     grammar: str | None = None
     """The grammar of the text, a key of `grammar.PATTERNS`."""
+    follows: str | None = None
+    """The task whose leading segments it begins with: asked after it, it costs its last segment alone. It is
+    never borrowed from a base without that task, whose prompt it was written for."""
 
     @property
     def fields(self) -> frozenset[str]:
@@ -94,10 +98,14 @@ def load_profile(name: str) -> Mapping[str, Prompt]:
     prompts: dict[str, Prompt] = {}
     if base is not None:
         for task, prompt in load_profile(base).items():
-            prompts[f"{task}@base"] = prompts[task] = prompt
+            prompts[f"{task}@base"] = prompt
+            if prompt.follows not in tables:
+                prompts[task] = prompt
     for task, table in tables.items():
         labels = table.pop("labels", None)
         segments = tuple(table.pop("segments"))
+        if follows := table.get("follows"):
+            segments = prompts[follows].segments[:-1] + segments
         prompts[task] = Prompt(
             wrap=wrap, segments=segments, labels=tuple(labels) if labels else None, **table
         )

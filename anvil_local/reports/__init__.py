@@ -6,6 +6,7 @@ The libraries that a format needs are imported when it is rendered, not when thi
 from __future__ import annotations
 
 from anvil_local.reports.files import FORMATS, check_report_paths, write_reports
+from anvil_local.reports.html_report import render_html
 from anvil_local.reports.json_report import load_report, parse_report, render_json
 from anvil_local.reports.junit import render_junit
 from anvil_local.reports.markdown import render_markdown
@@ -19,6 +20,7 @@ __all__ = [
     "load_report",
     "parse_report",
     "printable",
+    "render_html",
     "render_json",
     "render_junit",
     "render_markdown",

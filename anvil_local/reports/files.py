@@ -9,18 +9,18 @@ from pathlib import Path
 
 from anvil_local.errors import AnvilError, UsageError
 from anvil_local.records import Report
+from anvil_local.reports.html_report import render_html
 from anvil_local.reports.json_report import render_json
 from anvil_local.reports.junit import render_junit
 from anvil_local.reports.markdown import render_markdown
 
 FORMATS: dict[str, Callable[[Report], str]] = {
+    ".html": render_html,
     ".json": render_json,
     ".md": render_markdown,
     ".xml": render_junit,
 }
 """Suffix -> the function that writes the format."""
-
-_LATER = {".html"}
 
 
 def check_report_paths(paths: Iterable[str | Path]) -> tuple[Path, ...]:
@@ -32,8 +32,9 @@ def check_report_paths(paths: Iterable[str | Path]) -> tuple[Path, ...]:
     for path in map(Path, paths):
         suffix = path.suffix.lower()
         if suffix not in FORMATS:
-            not_yet = "HTML reports are not there yet" if suffix in _LATER else "unknown kind of report"
-            raise UsageError(not_yet, value=str(path), hint=f"known suffixes: {', '.join(FORMATS)}")
+            raise UsageError(
+                "unknown kind of report", value=str(path), hint=f"known suffixes: {', '.join(FORMATS)}"
+            )
         if path.is_dir():
             raise UsageError("this is a folder, not a file to write a report to", value=str(path))
         if not path.parent.is_dir():
@@ -48,15 +49,23 @@ def check_report_paths(paths: Iterable[str | Path]) -> tuple[Path, ...]:
     return tuple(checked)
 
 
-def write_reports(report: Report, paths: Iterable[str | Path]) -> tuple[Path, ...]:
+def write_reports(
+    report: Report, paths: Iterable[str | Path], *, min_sample_score: float | None = None
+) -> tuple[Path, ...]:
     """Write the report to each path, in the format of its suffix, and return the paths.
+
+    `min_sample_score` is for JUnit: a sample below it is a failed case.
 
     All paths are checked before the first is written. Each file is written beside its place and
     then moved there, so a reader sees the old report or the new one, never a part.
     """
     checked = check_report_paths(paths)
     for path in checked:
-        write_whole(path, FORMATS[path.suffix.lower()](report))
+        render = FORMATS[path.suffix.lower()]
+        junit = render is render_junit
+        write_whole(
+            path, render_junit(report, min_sample_score=min_sample_score) if junit else render(report)
+        )
     return checked
 
 

@@ -4,8 +4,11 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from anvil_local.records import GoalVerdicts, JudgedStatement, SampleResult, Verdict
-from anvil_local.reports.text import excerpt, show_margin, show_score
+from anvil_local.records import GoalVerdicts, JudgedStatement, Report, SampleResult, Verdict
+from anvil_local.reports.text import excerpt, plural, show_counts, show_margin, show_score
+from anvil_local.scoring import Tally
+
+_ROWS_SHOWN = 5
 
 _WORDS = {0: "refused", 1: "supported", None: "undecided"}
 _GOAL_WORDS = {0: "not reached", 1: "reached", None: "undecided"}
@@ -15,7 +18,8 @@ class Finding(NamedTuple):
     """One verdict in words; every part is printable."""
 
     word: str
-    """`refused`, `supported`, `not reached`, `reached` or `undecided`."""
+    """`refused` (with a known shape `contradicted` or `not stated`), `supported`, `not reached`, `reached` or
+    `undecided`."""
     margin: str
     """The margin, or the reason why the model gave none."""
     text: str
@@ -52,6 +56,33 @@ def headline(result: SampleResult) -> str:
     return line
 
 
+def note_rows(notes: Tally, report: Report) -> list[tuple[str, str]]:
+    """What a reader of the scores should know besides: label and text."""
+    rows: list[tuple[str, str]] = []
+    if notes.dropped:
+        rows.append(("dropped statements", _total(notes.dropped)))
+    if notes.without_claim:
+        rows.append(("without a claim", f"{notes.without_claim} of {plural(notes.sentences, 'sentence')}"))
+    if notes.fallbacks:
+        rows.append(("sentences kept whole", f"{notes.fallbacks} of {plural(notes.sentences, 'sentence')}"))
+    if notes.undecided:
+        rows.append(("undecided verdicts", _total(notes.undecided)))
+    if notes.windowed:
+        rows.append(("context in windows", plural(notes.windowed, "verdict")))
+    if notes.cut_traces:
+        rows.append(("traces cut to fit", str(notes.cut_traces)))
+    if notes.flags:
+        rows.append(("flags", show_counts(notes.flags)))
+    rows += [("row refused", excerpt(line, 200)) for line in report.rejected[:_ROWS_SHOWN]]
+    if len(report.rejected) > _ROWS_SHOWN:
+        rows.append(("row refused", f"and {len(report.rejected) - _ROWS_SHOWN} more"))
+    return rows
+
+
+def _total(counts: dict[str, int]) -> str:
+    return f"{sum(counts.values())} ({show_counts(counts)})"
+
+
 def _statement(judged: JudgedStatement, response: str | None, limit: int | None) -> Finding:
     statement, verdict = judged.statement, judged.verdict
     text = excerpt(statement.text, limit)
@@ -60,7 +91,8 @@ def _statement(judged: JudgedStatement, response: str | None, limit: int | None)
         span = excerpt(response[statement.start : statement.end], limit)
         if span and span != text:
             details.append(f"in: {span}")
-    return Finding(_WORDS[verdict.value], _margin(verdict), text, tuple(details))
+    word = str(judged.shape).replace("_", " ") if judged.shape else _WORDS[verdict.value]
+    return Finding(word, _margin(verdict), text, tuple(details))
 
 
 def _goal(goal: GoalVerdicts, limit: int | None) -> Finding:

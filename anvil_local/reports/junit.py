@@ -7,17 +7,21 @@ skipped; a sample fails only below a minimum that the caller gives, since the ga
 
 from __future__ import annotations
 
+import re
 from fractions import Fraction
 from typing import TYPE_CHECKING
 
 from anvil_local.errors import UsageError
+from anvil_local.gates import TARGETS
 from anvil_local.records import Report, SampleResult
 from anvil_local.reports.findings import find, headline
 from anvil_local.reports.text import excerpt, printable, show_score
-from anvil_local.scoring import exact_score
+from anvil_local.scoring import exact_score, rank_worst
 
 if TYPE_CHECKING:
     from xml.etree.ElementTree import Element
+
+_SAMPLES_SHOWN = 10
 
 
 def render_junit(report: Report, *, min_sample_score: float | None = None) -> str:
@@ -45,7 +49,8 @@ def render_junit(report: Report, *, min_sample_score: float | None = None) -> st
             if gate.passed:
                 _add_text(case, "system-out", gate.message)
             else:
-                _add_outcome(case, "failure", "GateFailed", gate.message, gate.message)
+                text = "\n\n".join([gate.message, *_refused(report, gate.rule)])
+                _add_outcome(case, "failure", "GateFailed", gate.message, text)
     _add_run(root, report)
     _add_totals(root)
     ElementTree.indent(root)
@@ -62,6 +67,17 @@ def _add_sample(suite: Element, result: SampleResult, minimum: Fraction | None) 
         message = f"{result.metric} {show_score(result.score)} is below {float(minimum)}"
         _add_outcome(case, "failure", "ScoreTooLow", message, _describe(result, everything=False))
     _add_text(case, "system-out", _describe(result, everything=True))
+
+
+def _refused(report: Report, rule: str) -> list[str]:
+    """The worst samples that a failed gate looks at, each with its refused statements."""
+    name = re.match(r"\s*(\w*)", rule)
+    metrics = TARGETS.get(name[1] if name else "", ())
+    worst = rank_worst(result for result in report.results if result.metric in metrics)
+    texts = [_describe(result, everything=False) for result in worst[:_SAMPLES_SHOWN]]
+    if len(worst) > _SAMPLES_SHOWN:
+        texts.append(f"and {len(worst) - _SAMPLES_SHOWN} more samples below 1")
+    return texts
 
 
 def _describe(result: SampleResult, *, everything: bool) -> str:
@@ -94,7 +110,9 @@ def _add_suite(root: Element, name: str) -> Element:
 def _add_case(suite: Element, name: str) -> Element:
     from xml.etree.ElementTree import SubElement
 
-    return SubElement(suite, "testcase", classname=f"anvil_local.{suite.get('name')}", name=_legal(name))
+    classname = f"anvil_local.{suite.get('name')}"
+    # Readers refuse a case without a name.
+    return SubElement(suite, "testcase", classname=classname, name=_legal(name) or "unnamed")
 
 
 def _add_outcome(case: Element, tag: str, kind: str | None, message: str, text: str | None) -> None:

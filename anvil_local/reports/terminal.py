@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import io
+import shlex
 from typing import TYPE_CHECKING
 
 from anvil_local.records import MetricSummary, Report, SampleResult
-from anvil_local.reports.findings import Finding, find, headline
-from anvil_local.reports.text import excerpt, judge_name, plural, show_counts, show_score
-from anvil_local.scoring import Tally, rank_worst, tally
+from anvil_local.reports.findings import Finding, find, headline, note_rows
+from anvil_local.reports.text import excerpt, judge_name, plural, show_score
+from anvil_local.scoring import rank_worst, tally
 
 if TYPE_CHECKING:
     from rich.console import Console, RenderableType
@@ -21,21 +22,30 @@ _TABLE_WIDTH = 76
 
 
 def render_terminal(
-    report: Report, *, width: int = 80, color: bool = False, examples: int = 5, verbose: bool = False
+    report: Report,
+    *,
+    width: int = 80,
+    color: bool = False,
+    examples: int = 5,
+    verbose: bool = False,
+    path: str | None = None,
 ) -> str:
     """The report as lines of at most `width` cells.
 
     `examples` bounds the samples shown; `verbose` shows every sample below 1 with all its verdicts
-    in full, and every unscored sample. Control characters in the data are shown as escapes. Colour
-    only repeats what words say.
+    in full, and every unscored sample. `path` is the JSON file of the report, if there is one: the
+    command that looks closer at the worst sample names it. Control characters in the data are shown
+    as escapes. Colour only repeats what words say.
     """
     output = io.StringIO()
     console = _console(output, width, color)
     _print_head(console, report)
     _print_metrics(console, report.summaries)
-    _print_notes(console, tally(report.results), report)
+    _print_notes(console, note_rows(tally(report.results), report))
     _print_unscored(console, report.results, verbose)
     _print_worst(console, report.results, None if verbose else max(0, examples), verbose)
+    if path and not verbose:
+        _print_closer(console, report.results, path)
     _print_gates(console, report)
     return "\n".join(line.rstrip() for line in output.getvalue().split("\n"))
 
@@ -133,32 +143,10 @@ def _summary_line(summary: MetricSummary) -> str:
     )
 
 
-def _print_notes(console: Console, notes: Tally, report: Report) -> None:
-    rows: list[tuple[str, str]] = []
-    if notes.dropped:
-        rows.append(("dropped statements", _total(notes.dropped)))
-    if notes.without_claim:
-        rows.append(("without a claim", f"{notes.without_claim} of {plural(notes.sentences, 'sentence')}"))
-    if notes.fallbacks:
-        rows.append(("sentences kept whole", f"{notes.fallbacks} of {plural(notes.sentences, 'sentence')}"))
-    if notes.undecided:
-        rows.append(("undecided verdicts", _total(notes.undecided)))
-    if notes.windowed:
-        rows.append(("context in windows", plural(notes.windowed, "verdict")))
-    if notes.cut_traces:
-        rows.append(("traces cut to fit", str(notes.cut_traces)))
-    if notes.flags:
-        rows.append(("flags", show_counts(notes.flags)))
-    rows += [("row refused", excerpt(line, 200)) for line in report.rejected[:_ROWS_SHOWN]]
-    if len(report.rejected) > _ROWS_SHOWN:
-        rows.append(("row refused", f"and {len(report.rejected) - _ROWS_SHOWN} more"))
+def _print_notes(console: Console, rows: list[tuple[str, str]]) -> None:
     if rows:
         console.print()
         console.print(_rows(*((label, _text(text)) for label, text in rows)))
-
-
-def _total(counts: dict[str, int]) -> str:
-    return f"{sum(counts.values())} ({show_counts(counts)})"
 
 
 def _print_unscored(console: Console, results: tuple[SampleResult, ...], verbose: bool) -> None:
@@ -199,8 +187,19 @@ def _print_worst(
             _print_indented(console, 4, _rows(*rows))
 
 
+def _print_closer(console: Console, results: tuple[SampleResult, ...], path: str) -> None:
+    """The command that shows the worst sample, the last one above, in full."""
+    for result in rank_worst(results)[:1]:
+        words = (path, "--sample", result.sample_id)
+        if all(word.isprintable() for word in words):
+            console.print()
+            console.print(_text("to look closer"))
+            line = f"anvil-local report {' '.join(map(shlex.quote, words))}"
+            _print_indented(console, 2, _text(line))
+
+
 def _style(finding: Finding) -> str:
-    return "bold" if finding.word in {"refused", "not reached"} else ""
+    return "bold" if finding.word in {"refused", "contradicted", "not stated", "not reached"} else ""
 
 
 def _print_indented(console: Console, indent: int, renderable: RenderableType) -> None:

@@ -16,7 +16,7 @@ from training.trees import Packer, Tree
 
 WARMUP = 0.03
 HEAD = 128  # positions for which the output head is computed at once
-STALL = 15.0  # seconds; a step that took longer was suspended, and counts as this
+STALL = 60.0  # seconds; a step that took longer was suspended, and counts as this
 
 
 class Source:

@@ -12,6 +12,8 @@ from dataclasses import dataclass
 import numpy as np
 import torch
 
+from training.model import DTYPE
+
 ROWS = (256, 512, 1024)
 IGNORE = -100
 
@@ -104,7 +106,7 @@ def batch(rows: list[list[Tree]], length: int) -> Batch:
     seen = tree_of[:, :, None] == tree_of[:, None, :]
     seen &= (branch_of[:, None, :] == 0) | (branch_of[:, :, None] == branch_of[:, None, :])
     seen &= np.tri(length, dtype=bool)[None]
-    mask = torch.zeros(n, 1, length, length, dtype=torch.bfloat16)
+    mask = torch.zeros(n, 1, length, length, dtype=DTYPE)
     mask.masked_fill_(torch.from_numpy(~seen)[:, None], float("-inf"))
     flat = targets.reshape(-1)
     where = np.flatnonzero(flat != IGNORE)
