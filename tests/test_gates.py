@@ -429,6 +429,7 @@ FEW = st.lists(
     st.sampled_from([0.05, 0.4, 1.0]),
     FEW,
     FEW,
+    st.integers(0, 3),
 )
 def test_what_is_settled_never_changes(
     aggregate: str,
@@ -437,12 +438,16 @@ def test_what_is_settled_never_changes(
     limit: float,
     before: list[tuple[int, int, int]],
     after: list[tuple[int, int, int]],
+    rejected: int,
 ) -> None:
     gates = [parse_gate(f"faithfulness.{aggregate} {comparison} {number}")]
     results = [sample(*counts) for counts in before]
-    if is_settled(gates, results, remaining=len(after), max_unscored=limit):
+    if is_settled(gates, results, remaining=len(after), max_unscored=limit, rejected=rejected):
         everything = [*results, *(sample(*counts) for counts in after)]
-        now, then = (check_gates(gates, chosen, max_unscored=limit) for chosen in (results, everything))
+        now, then = (
+            check_gates(gates, chosen, max_unscored=limit, rejected=rejected)
+            for chosen in (results, everything)
+        )
         assert now[0].passed is then[0].passed
 
 
@@ -454,3 +459,14 @@ def test_a_mean_that_cannot_be_reached_any_more_is_settled() -> None:
     assert not is_settled([gate], results, remaining=12)
     assert is_settled([gate, parse_gate("faithfulness.pooled > 0.1")], results, remaining=11)
     assert not is_settled([], results, remaining=11)
+
+
+def test_skipped_rows_are_unscored_samples_of_every_gate() -> None:
+    results = [sample(1, 1)] * 19
+    gates = [parse_gate("faithfulness >= 0.8"), parse_gate("faithfulness.unscored <= 0.05")]
+    one, two = (check_gates(gates, results, rejected=rejected) for rejected in (1, 2))
+    assert [outcome.passed for outcome in (*one, *two)] == [True, True, False, False]
+    assert one[1].value == 0.05
+    assert one[1].interval is not None
+    assert one[1].interval.high > 0.05
+    assert "2 of 21 samples (2 bad rows skipped) unscored" in two[0].message

@@ -76,7 +76,9 @@ def _range(
         return nothing
     if gate.aggregate == "lowest":
         return (Fraction(0) if remaining else now), now
-    counted = len(chosen) + rejected if gate.aggregate == "unscored" else sum(r.score is not None for r in chosen)
+    counted = (
+        len(chosen) + rejected if gate.aggregate == "unscored" else sum(r.score is not None for r in chosen)
+    )
     if gate.aggregate == "pooled":
         return now, now
     whole = counted + remaining

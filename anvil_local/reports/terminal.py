@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 
 from anvil_local.records import MetricSummary, Report, SampleResult
 from anvil_local.reports.findings import Finding, find, headline, note_rows
-from anvil_local.reports.text import excerpt, judge_name, plural, show_counts, show_interval, show_score
-from anvil_local.scoring import Tally, rank_worst, tally
+from anvil_local.reports.text import excerpt, judge_name, plural, show_interval, show_score
+from anvil_local.scoring import rank_worst, tally
 
 if TYPE_CHECKING:
     from rich.console import Console, RenderableType
