@@ -20,7 +20,7 @@ PACKAGE = Path(anvil_local.__file__).parent
 
 # A module imports from lower rows only; a package is one module here. Imports inside functions count too.
 LAYERS = (
-    ("pytest_plugin",),
+    ("pytest_plugin", "ragas"),
     ("cli",),
     ("comparison", "stability"),
     ("config", "replay"),

@@ -110,6 +110,7 @@ def run(
     from datetime import UTC, datetime
 
     from anvil_local.assess import Options, check_shape
+    from anvil_local.cards import find_coins
     from anvil_local.config import load_config
     from anvil_local.gates import is_settled, parse_rules
     from anvil_local.judge_gates import check_judge_gates, open_card, tasks_of
@@ -231,6 +232,13 @@ def run(
         if hits and not quiet:
             console.say(f"note: {hits} verdicts were in the cache (--refresh judges them anew)")
     if not quiet:
+        for name, accuracy in find_coins(
+            report.judge, [summary.metric for summary in report.summaries], folder=config.models_dir
+        ).items():
+            console.say(
+                f"warning: on {name} this judge's card does not tell it from a coin (balanced accuracy "
+                f"{accuracy.value:.2f} [{accuracy.low:.2f}, {accuracy.high:.2f}]); bring a bigger model"
+            )
         for outcome in report.gates:
             if outcome.warning:
                 console.say(f"warning: {outcome.warning}")
