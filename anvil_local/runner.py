@@ -11,10 +11,10 @@ from typing import Any
 from anvil_local._version import __version__
 from anvil_local.assess import Options, Prepared, check_shape, judge_prepared, prepare
 from anvil_local.errors import InputError, NothingToJudge, UsageError
-from anvil_local.gates import UNSTABLE_BAND, Gate, check_gates
+from anvil_local.gates import UNSTABLE_BAND, Gate, JudgeGate, check_gates
 from anvil_local.judge import Judge
 from anvil_local.metrics import GROUPS, Choice, Metric, choose_metrics, missing_fields
-from anvil_local.records import Report, Sample, SampleResult, Settings
+from anvil_local.records import GateOutcome, Report, Sample, SampleResult, Settings
 from anvil_local.samples import as_samples
 from anvil_local.scoring import summarize
 
@@ -137,13 +137,14 @@ def build_report(
     judge: Judge,
     settings: Settings,
     gates: Sequence[Gate] = (),
+    judge_outcomes: Sequence[GateOutcome] = (),
     data: Sequence[str] = (),
     created: datetime | None = None,
     complete: bool = True,
     rejected: Sequence[str] = (),
     not_judged: int = 0,
 ) -> Report:
-    """Scores and gates over finished results."""
+    """Scores and gates over finished results; what became of rules about the judge stands first."""
     outcomes = check_gates(
         gates,
         results,
@@ -159,8 +160,8 @@ def build_report(
         judge=judge.fingerprint,
         settings=settings,
         summaries=summarize(results),
-        gates=outcomes,
-        passed=complete and all(outcome.passed for outcome in outcomes),
+        gates=(*judge_outcomes, *outcomes),
+        passed=complete and all(outcome.passed for outcome in (*judge_outcomes, *outcomes)),
         complete=complete,
         rejected=tuple(rejected),
         not_judged=not_judged,
@@ -214,7 +215,7 @@ def evaluate(
 def make_settings(
     results: Sequence[SampleResult],
     options: Options,
-    gates: Sequence[Gate],
+    gates: Sequence[Gate | JudgeGate],
     max_unscored: float,
     band: float = UNSTABLE_BAND,
 ) -> Settings:

@@ -25,6 +25,7 @@ LAYERS = (
     ("comparison", "stability"),
     ("config", "replay"),
     ("explanation", "labels", "runner", "selfcheck"),
+    ("judge_gates",),
     ("assess", "cards"),
     ("cache", "calibration", "decompose", "planning", "reports", "voting"),
     ("judge",),
