@@ -143,7 +143,7 @@ def _check(values: Mapping[str, Any], places: Mapping[str, str], *, strict: bool
         ) from error
 
 
-_NOT_OURS = frozenset({"ANVIL_BUILD", "ANVIL_WHEELS"})
+_NOT_OURS = frozenset({"ANVIL_BUILD", "ANVIL_PYTHON", "ANVIL_WHEELS"})
 """Variables of the set-up scripts."""
 
 

@@ -23,7 +23,7 @@ _FLIPS_SHOWN = 8
 
 
 def stability(
-    data: Annotated[str, typer.Argument(help="A .jsonl or .json file of samples; - reads stdin.")],
+    data: Annotated[str, typer.Argument(help="A file of samples, as in `run`; - reads stdin.")],
     metric: Annotated[list[str] | None, typer.Option(help="As in `run`. Repeatable.")] = None,
     gate: Annotated[
         list[str] | None,
