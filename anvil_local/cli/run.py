@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from anvil_local.cli import console, options
-from anvil_local.errors import ExitCode, ModelError
+from anvil_local.errors import ExitCode, ModelError, UsageError
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -55,6 +55,12 @@ def run(
     max_unscored: Annotated[
         float | None,
         typer.Option(help="Unscored share above which a gate fails by itself (0.05).", min=0, max=1),
+    ] = None,
+    shard: Annotated[
+        str | None,
+        typer.Option(
+            help="Judge part K of N alone, as K/N; `merge` makes the reports one and checks the gates."
+        ),
     ] = None,
     stop_early: Annotated[
         bool | None,
@@ -118,6 +124,7 @@ def run(
     from anvil_local.reports import check_report_paths, render_json, render_terminal, write_reports
     from anvil_local.runner import build_report, check_fit, make_settings, run_samples
     from anvil_local.samples import DEFAULT_FORMATTER, SampleFile, parse_mapping
+    from anvil_local.shards import cut, parse_shard, shard_of
 
     config = load_config(
         metrics=tuple(metric or ()),
@@ -153,6 +160,12 @@ def run(
     card = open_card(config.judge_card, judge_gates, max_age=config.judge_card_max_age)
     choices = choose_metrics(config.metrics)
     paths = check_report_paths(config.output)
+    place = parse_shard(shard) if shard else None
+    if place and config.stop_early:
+        raise UsageError(
+            "a shard cannot stop early: only the whole knows when the gates are settled",
+            hint="leave out --stop-early or --shard",
+        )
     how = Options(
         decomposition=config.decomposition,
         language=config.language,
@@ -170,6 +183,9 @@ def run(
                 f"note: {counts.lone_contexts} rows give their contexts as one text, taken as one context"
             )
         total = check_fit(samples, choices)
+        part = shard_of(samples, *place) if place else None
+        if part:
+            total = sum(choice.fits(sample) for sample in cut(samples, part) for choice in choices)
         judge_outcomes: tuple[GateOutcome, ...] = ()
         results: list[SampleResult] = []
         complete = True
@@ -193,7 +209,12 @@ def run(
             with console.progress(total, quiet=quiet, hits=lambda: getattr(judge, "hits", 0)) as on_progress:
                 try:
                     for result in run_samples(
-                        samples, judge=judge, choices=choices, options=how, on_progress=on_progress
+                        cut(samples, part) if part else samples,
+                        judge=judge,
+                        choices=choices,
+                        options=how,
+                        on_progress=on_progress,
+                        part=part is not None,
                     ):
                         results.append(result)
                         if (
@@ -227,6 +248,7 @@ def run(
                 complete=complete,
                 rejected=[str(error) for error in samples.rejected],
                 not_judged=not_judged,
+                shard=part,
             )
         hits = getattr(judge, "hits", 0)
         if hits and not quiet:
