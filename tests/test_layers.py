@@ -22,7 +22,7 @@ PACKAGE = Path(anvil_local.__file__).parent
 LAYERS = (
     ("pytest_plugin", "ragas"),
     ("cli",),
-    ("comparison", "shards", "stability"),
+    ("comparison", "correction", "shards", "stability"),
     ("config", "replay"),
     ("explanation", "labels", "runner", "selfcheck"),
     ("judge_gates",),

@@ -12,6 +12,7 @@ from anvil_local.cli import (
     ask,
     cache,
     calibrate,
+    correct,
     diff,
     explain,
     info,
@@ -71,6 +72,7 @@ app.add_typer(cache.app, name="cache")
 app.command("selfcheck")(selfcheck.selfcheck)
 app.command("calibrate")(calibrate.calibrate)
 app.command("plan")(plan.plan)
+app.command("correct")(correct.correct)
 app.command("label")(label.label)
 app.command("stability")(stability.stability)
 app.command("merge")(merge.merge)
