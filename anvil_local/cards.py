@@ -29,6 +29,7 @@ __all__ = [
     "Measurement",
     "check_card_paths",
     "find_card",
+    "find_coins",
     "load_card",
     "make_card",
     "render_card_json",
@@ -101,6 +102,8 @@ class Measurement(Record):
     """What was measured."""
     task: Task
     """`support` or `goal`."""
+    metric: str | None = None
+    """The metric that takes its verdicts this way, where there is one."""
     data: CardData
     """What it was measured on."""
     measured: Measured
@@ -325,6 +328,30 @@ def find_card(
             if _without_build(mine) == _without_build(theirs):
                 found.append(CardMatch(card, path, "same judge, other build"))
     return found[0] if found else None
+
+
+def find_coins(
+    judge: Fingerprint, metrics: Iterable[str], *, folder: str | Path | None = None
+) -> dict[str, Estimate]:
+    """The metrics among these whose verdicts the judge's card does not tell from a coin's.
+
+    Args:
+        judge: the judge.
+        metrics: names of metrics.
+        folder: as `find_card`.
+
+    Returns:
+        The macro balanced accuracy of each such metric: the interval reaches down to 0.5. A metric that
+        no card speaks of is not there.
+    """
+    found = {}
+    for name in metrics:
+        card = find_card(judge, task="support" if name == "faithfulness" else "goal", folder=folder)
+        for measurement in card.card.measurements if card else ():
+            accuracy = measurement.measured.macro.balanced_accuracy
+            if measurement.metric == name and accuracy.low is not None and accuracy.low <= 0.5:
+                found[name] = accuracy
+    return found
 
 
 def judge_parts(judge: Fingerprint, task: Task | None) -> Any:

@@ -45,6 +45,10 @@ class Config(Record):
     """The metrics to run; every one that fits a sample by default."""
     gates: tuple[str, ...] = ()
     """The gate rules."""
+    judge_card: str | None = None
+    """The judge card that rules about the judge are checked with and rates are corrected by."""
+    judge_card_max_age: float | None = Field(default=None, ge=0)
+    """The age of the judge card, in days, above which rules about the judge fail."""
     max_unscored: float = Field(default=0.05, ge=0, le=1)
     """The unscored share above which a gate fails by itself."""
     unstable_band: float = Field(default=0.4, ge=0)
@@ -139,7 +143,7 @@ def _check(values: Mapping[str, Any], places: Mapping[str, str], *, strict: bool
         ) from error
 
 
-_NOT_OURS = frozenset({"ANVIL_BUILD", "ANVIL_WHEELS"})
+_NOT_OURS = frozenset({"ANVIL_BUILD", "ANVIL_PYTHON", "ANVIL_WHEELS"})
 """Variables of the set-up scripts."""
 
 

@@ -301,7 +301,8 @@ class GgufJudge:
                     where=path,
                     value=metadata.get(key),
                     hint="use the adapter that the manifest names for this model, with the file that "
-                    f"`anvil-local models install {self.model.entry.name}` writes, or --no-adapter",
+                    f"`anvil-local models install {self.model.entry.name}` writes (without a network if the "
+                    "published file lies in the models folder), or --no-adapter",
                 )
 
     @cached_property

@@ -567,7 +567,7 @@ def add_model(
     """Pin a GGUF file in the user's models.toml, so that it has a name and its bytes are checked.
 
     `name` is made from the file name when left out; `prompts` is the profile of a known model with the
-    same bytes, else `plain`. Adding the same path again pins its present bytes.
+    same bytes, else `auto`. Adding the same path again pins its present bytes.
 
     Raises ModelNotFound, ModelFileInvalid, or ModelError when the name is taken or not allowed.
     """
@@ -591,6 +591,15 @@ def add_model(
         if taken is not None and taken.file != str(file) and Path(taken.file).exists():
             raise ModelError(
                 f"that name is taken by {taken.file}", value=name, hint="choose another name: --name"
+            )
+        published = next((k for k in entries.values() if k.original and k.original.sha256 == digest), None)
+        if published is not None and prompts is None:
+            raise ModelError(
+                f"this is {published.name} as it was published; its adapters are for the file that "
+                "installing writes from it",
+                where=str(file),
+                hint=f"copy it into {home} and run `anvil-local models install {published.name}`: that needs "
+                "no network then",
             )
         twin = next((known for known in entries.values() if known.sha256 == digest), None)
         entry = _entry_of_file(

@@ -416,6 +416,19 @@ class Settings(Record):
     """A verdict is unstable when its margin is nearer than this to the judge's threshold, in nats."""
 
 
+class Shard(Record):
+    """Which part of a run a report holds (`run --shard K/N`)."""
+
+    index: int
+    """K: counted from 1."""
+    count: int
+    """N: how many parts there are."""
+    samples: int
+    """Samples of the whole data."""
+    data_sha256: str
+    """Of the samples of the whole data, apart from where they were read."""
+
+
 class Report(Record):
     """A whole run: what `-o out.json` writes."""
 
@@ -439,6 +452,8 @@ class Report(Record):
     """Whether every gate passed."""
     complete: bool = True
     """False when the run was interrupted: the results are a part of what was asked."""
+    shard: Shard | None = None
+    """Which part of a run this is; None for a whole one. The gates on scores of a part are not checked."""
     not_judged: int = 0
     """Results left out because the outcome of the gates could no longer change (`--stop-early`)."""
     rejected: tuple[str, ...] = ()

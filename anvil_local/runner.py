@@ -11,10 +11,10 @@ from typing import Any
 from anvil_local._version import __version__
 from anvil_local.assess import Options, Prepared, check_shape, judge_prepared, prepare
 from anvil_local.errors import InputError, NothingToJudge, UsageError
-from anvil_local.gates import UNSTABLE_BAND, Gate, check_gates
+from anvil_local.gates import UNSTABLE_BAND, Gate, JudgeGate, check_gates
 from anvil_local.judge import Judge
 from anvil_local.metrics import GROUPS, Choice, Metric, choose_metrics, missing_fields
-from anvil_local.records import Report, Sample, SampleResult, Settings
+from anvil_local.records import GateOutcome, Report, Sample, SampleResult, Settings, Shard
 from anvil_local.samples import as_samples
 from anvil_local.scoring import summarize
 
@@ -41,8 +41,11 @@ def run_samples(
     choices: Sequence[Choice],
     options: Options,
     on_progress: Callable[[Progress], None] | None = None,
+    part: bool = False,
 ) -> Iterator[SampleResult]:
     """Judge samples; yields results in the order of the data, a group of samples at a time.
+
+    `part` says that these are not all samples of the data, so a metric may fit none of them.
 
     Raises:
         InputError: a sample that no metric fits, when metrics were left to be chosen.
@@ -73,7 +76,8 @@ def run_samples(
             verdicts += result.scored + result.unscored
             report("judge")
         yield from (results[number] for number in range(len(prepared)))
-    fit.check()
+    if not part:
+        fit.check()
 
 
 def check_fit(samples: Iterable[Sample], choices: Sequence[Choice]) -> int:
@@ -137,15 +141,20 @@ def build_report(
     judge: Judge,
     settings: Settings,
     gates: Sequence[Gate] = (),
+    judge_outcomes: Sequence[GateOutcome] = (),
     data: Sequence[str] = (),
     created: datetime | None = None,
     complete: bool = True,
     rejected: Sequence[str] = (),
     not_judged: int = 0,
+    shard: Shard | None = None,
 ) -> Report:
-    """Scores and gates over finished results."""
+    """Scores and gates over finished results; what became of rules about the judge stands first.
+
+    The gates of a `shard` are left to `shards.merge`.
+    """
     outcomes = check_gates(
-        gates,
+        () if shard else gates,
         results,
         max_unscored=settings.max_unscored,
         band=settings.unstable_band,
@@ -159,11 +168,12 @@ def build_report(
         judge=judge.fingerprint,
         settings=settings,
         summaries=summarize(results),
-        gates=outcomes,
-        passed=complete and all(outcome.passed for outcome in outcomes),
+        gates=(*judge_outcomes, *outcomes),
+        passed=complete and all(outcome.passed for outcome in (*judge_outcomes, *outcomes)),
         complete=complete,
         rejected=tuple(rejected),
         not_judged=not_judged,
+        shard=shard,
         results=tuple(results),
     )
 
@@ -214,7 +224,7 @@ def evaluate(
 def make_settings(
     results: Sequence[SampleResult],
     options: Options,
-    gates: Sequence[Gate],
+    gates: Sequence[Gate | JudgeGate],
     max_unscored: float,
     band: float = UNSTABLE_BAND,
 ) -> Settings:

@@ -22,6 +22,7 @@ from anvil_local.cards import (
     Measurement,
     check_card_paths,
     find_card,
+    find_coins,
     load_card,
     make_card,
     render_card_json,
@@ -256,6 +257,30 @@ def test_judges_that_vote_have_a_card_of_their_own(folders: tuple[Path, Path]) -
     assert found.how == "same judge, other build"
     assert find_card(vote(two, one), folder=own) is None
     assert find_card(one, folder=own) is None
+
+
+def test_a_metric_whose_card_includes_a_coin_is_named(folders: tuple[Path, Path]) -> None:
+    own, _ = folders
+    coin = [
+        Judged(label=label, margin=margin, value=int(margin > 0), mass=0.9, set="all", id=f"{n}")
+        for n, (label, margin) in enumerate([(1, 1.0), (1, -1.0), (0, 1.0), (0, -1.0)] * 10)
+    ]
+    made = make_card(
+        fingerprint(),
+        measurements=[
+            measurement(metric="faithfulness"),
+            measurement("goal", metric="goal_with_reference"),
+            measurement("goal", metric="goal_without_reference", measured=measure(coin, draws=100)),
+            measurement("goal", measured=measure(coin, draws=100)),
+        ],
+    )
+    write_card(made, [own / "cards" / "a.json"])
+    metrics = ["faithfulness", "goal_with_reference", "goal_without_reference"]
+    found = find_coins(fingerprint(), metrics, folder=own)
+    assert list(found) == ["goal_without_reference"]
+    assert found["goal_without_reference"].value == 0.5
+    assert find_coins(fingerprint(), metrics[:2], folder=own) == {}
+    assert find_coins(fingerprint(model={"name": "other", "sha256": "zz"}), metrics, folder=own) == {}
 
 
 # scripts/measure_judge

@@ -83,7 +83,7 @@ def test_an_unknown_variable_is_refused_with_a_suggestion(tmp_path: Path) -> Non
 
 
 def test_other_variables_and_empty_ones_are_left_alone(tmp_path: Path) -> None:
-    environment = {"PATH": "/bin", "ANVILS": "1", "ANVIL_MODEL": "", "ANVIL_BUILD": "x"}
+    environment = {"PATH": "/bin", "ANVILS": "1", "ANVIL_MODEL": "", "ANVIL_BUILD": "x", "ANVIL_PYTHON": "y"}
     assert load_config(tmp_path, environment) == Config()
 
 

@@ -1,12 +1,16 @@
-"""The README says what is there: commands, variables, exit codes, options, JSON rows."""
+"""README and docs say what is there: commands, variables, exit codes, options, links, JSON rows."""
 
 from __future__ import annotations
 
 import json
 import re
+import shlex
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
+import typer
 
 from anvil_local.cli.app import app
 from anvil_local.config import VARIABLES, Config
@@ -75,3 +79,70 @@ def test_the_python_shown_compiles() -> None:
 def test_the_scripts_named_are_there_and_executable(script: str) -> None:
     path = ROOT / "scripts" / script
     assert path.stat().st_mode & 0o100
+
+
+# docs/
+
+DOCS = sorted((ROOT / "docs").rglob("*.md"))
+
+
+def shown_commands() -> list[tuple[str, str]]:
+    """Every `$ anvil-local ...` of README and docs, with its page."""
+    found = []
+    for page in (ROOT / "README.md", *DOCS):
+        for block in re.findall(r"```console\n(.*?)```", page.read_text(encoding="utf-8"), re.DOTALL):
+            lines = [line for line in block.splitlines() if line.startswith("$ anvil-local ")]
+            found += [(page.name, line.removeprefix("$ ")) for line in lines]
+    return found
+
+
+def test_the_reference_pages_are_what_the_code_says() -> None:
+    done = subprocess.run(
+        [sys.executable, ROOT / "scripts" / "docs", "--check"], capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
+
+
+@pytest.mark.parametrize("page", [ROOT / "README.md", *DOCS], ids=lambda page: page.name)
+def test_every_link_leads_to_a_file(page: Path) -> None:
+    for target in re.findall(r"\]\(([^)#\s]+)[^)]*\)", page.read_text(encoding="utf-8")):
+        if not target.startswith(("http:", "https:")):
+            assert (page.parent / target).exists(), target
+
+
+def test_every_page_stands_in_the_index() -> None:
+    index = (ROOT / "docs" / "index.md").read_text(encoding="utf-8")
+    for page in DOCS:
+        name = page.relative_to(ROOT / "docs").as_posix()
+        assert name == "index.md" or f"({name})" in index, name
+
+
+@pytest.mark.parametrize(("page", "line"), shown_commands())
+def test_every_command_shown_is_understood(page: str, line: str) -> None:
+    command = typer.main.get_command(app)
+    words = shlex.split(line, comments=True)[1:]
+    context = command.context_class(command)
+    while hasattr(command, "get_command"):
+        name = words.pop(0)
+        found = command.get_command(context, name)
+        assert found is not None, f"{page}: no command {name}"
+        command = found
+        context = command.context_class(command, parent=context, info_name=name)
+    # Options and arguments are read, files are not looked for.
+    command.make_parser(context).parse_args(words)
+
+
+def test_the_gates_shown_are_gates() -> None:
+    from anvil_local.gates import parse_rules
+
+    shown = "\n".join(line for _, line in shown_commands())
+    rules = re.findall(r"--gate '([^']+)'", shown)
+    assert len(rules) > 4
+    parse_rules(rules)
+
+
+# The reference shows signatures, which are no programs.
+@pytest.mark.parametrize("page", sorted((ROOT / "docs").glob("*.md")), ids=lambda page: page.name)
+def test_the_python_of_the_pages_compiles(page: Path) -> None:
+    for block in re.findall(r"```python\n(.*?)```", page.read_text(encoding="utf-8"), re.DOTALL):
+        compile(block, page.name, "exec")

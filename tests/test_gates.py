@@ -94,7 +94,7 @@ def test_a_rule_is_read(text: str, name: str, comparison: str, threshold: Fracti
         ("faithfulness.lowest.low >= 0.8", "has no interval", "mean, pooled"),
         ("faithfulness.above(1) >= 0.8", "no score is above 1", ""),
         ("faithfulness.at_least(0) >= 0.8", "every score is at_least 0", ""),
-        ("judge.kappa.low >= 0.6", "unknown metric 'judge'", "known: faithfulness"),
+        ("judge.kappa.low >= 0.6", "about the judge", "--judge-card"),
         ("faithfulness.above() >= 0.8", "cannot read the number ''", "0.8 or 80%"),
         ("faithfulness >= 0.8 where", "cannot read the slice", "where KEY=VALUE"),
         ("faithfulness >= 0.8 where lang", "cannot read the slice", "where KEY=VALUE"),

@@ -22,9 +22,10 @@ PACKAGE = Path(anvil_local.__file__).parent
 LAYERS = (
     ("pytest_plugin", "ragas"),
     ("cli",),
-    ("comparison", "stability"),
+    ("comparison", "shards", "stability"),
     ("config", "replay"),
     ("explanation", "labels", "runner", "selfcheck"),
+    ("judge_gates",),
     ("assess", "cards"),
     ("cache", "calibration", "decompose", "planning", "reports", "voting"),
     ("judge",),

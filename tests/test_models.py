@@ -567,6 +567,27 @@ def test_a_known_file_added_under_another_name_is_the_same_judge(
     assert resolve_model("plain", folder=home).adapters == {}
 
 
+def test_adding_a_known_file_on_the_command_line_keeps_its_adapters(
+    home: Path, tmp_path: Path, bundle: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from anvil_local.cli.app import main
+
+    (tmp_path / "mine.gguf").write_bytes(gguf())
+    with pytest.raises(SystemExit) as exit_:
+        main(["models", "add", str(tmp_path / "mine.gguf"), "--models-dir", str(home)])
+    assert exit_.value.code == 0
+    assert resolve_model("mine", folder=home).adapters.keys() == {"support"}
+
+
+def test_the_published_file_of_a_known_model_is_not_added_without_its_adapters(
+    home: Path, published: bytes, tmp_path: Path
+) -> None:
+    with pytest.raises(ModelError, match="this is tiny as it was published") as caught:
+        add_model(tmp_path / "q4", folder=home)
+    assert "models install tiny" in (caught.value.hint or "")
+    assert add_model(tmp_path / "q4", folder=home, prompts="plain").prompts == "plain"
+
+
 def test_a_file_that_is_not_there_cannot_be_added(home: Path) -> None:
     with pytest.raises(ModelNotFound, match="no such file"):
         add_model("nowhere.gguf", folder=home)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import math
 from fractions import Fraction
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -15,6 +16,8 @@ from hypothesis import strategies as st
 from anvil_local.cli import app as cli
 from anvil_local.errors import UsageError
 from anvil_local.planning import count_distribution, make_plan, observed_rate, quorum
+from anvil_local.records import Fingerprint
+from anvil_local.stability import Stability
 
 
 def binomial_sum(rate: Fraction, n: int, first: int, last: int) -> float:
@@ -142,3 +145,61 @@ def test_a_bad_threshold_exits_with_2(capsys: pytest.CaptureFixture[str]) -> Non
         cli.main(["plan", "80"])
     assert exit_.value.code == 2
     assert "did you mean 80%?" in capsys.readouterr().err
+
+
+def write_stability(path: Path, flip_rate: float | None) -> Path:
+    found = Stability(
+        judge=Fingerprint(digest="ab" * 32, parts={}),
+        samples=10,
+        verdicts=30,
+        axes=(),
+        skipped={},
+        flip_rate=flip_rate,
+        band=None,
+        in_band=None,
+        gates=(),
+        flips=(),
+    )
+    path.write_text(found.model_dump_json(indent=2), encoding="utf-8")
+    return path
+
+
+def test_the_flip_rate_of_a_stability_report_is_the_flip_rate(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = write_stability(tmp_path / "stability.json", 0.125)
+    with pytest.raises(SystemExit, match="0"):
+        cli.main(["plan", "0.8", "--stability", str(path)])
+    read = capsys.readouterr().out
+    assert "flips 0.125 of its verdicts" in read
+    with pytest.raises(SystemExit, match="0"):
+        cli.main(["plan", "0.8", "--flip-rate", "0.125"])
+    assert capsys.readouterr().out == read
+
+
+@pytest.mark.parametrize(
+    ("text", "message"), [(None, "cannot be read"), ("[]", "not a stability report"), ("null", "not a")]
+)
+def test_what_is_no_stability_report_is_refused_with_its_path(
+    text: str | None, message: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = tmp_path / "stability.json"
+    if text is not None:
+        path.write_text(text, encoding="utf-8")
+    with pytest.raises(SystemExit, match="2"):
+        cli.main(["plan", "0.8", "--stability", str(path)])
+    error = capsys.readouterr().err
+    assert message in error
+    assert str(path) in error
+
+
+def test_a_stability_report_without_a_rate_and_two_rates_are_refused(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = write_stability(tmp_path / "stability.json", None)
+    with pytest.raises(SystemExit, match="2"):
+        cli.main(["plan", "0.8", "--stability", str(path)])
+    assert "no flip rate" in capsys.readouterr().err
+    with pytest.raises(SystemExit, match="2"):
+        cli.main(["plan", "0.8", "--stability", str(path), "--flip-rate", "0.1"])
+    assert "two flip rates" in capsys.readouterr().err

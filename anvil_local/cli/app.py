@@ -17,6 +17,7 @@ from anvil_local.cli import (
     info,
     inspect,
     label,
+    merge,
     models,
     plan,
     replay,
@@ -72,6 +73,7 @@ app.command("calibrate")(calibrate.calibrate)
 app.command("plan")(plan.plan)
 app.command("label")(label.label)
 app.command("stability")(stability.stability)
+app.command("merge")(merge.merge)
 app.command("replay")(replay.replay)
 app.command("report")(report.report)
 app.command("diff")(diff.diff)

@@ -38,7 +38,7 @@ def judge(
 ) -> int:
     """Judge statements against one context: 1 if the context supports it, 0 if not.
 
-    Exits with 1 if any statement is not supported.
+    Exits with 1 if any statement is not supported, with 3 if one could not be decided.
     """
     from anvil_local.assess import judge_statements
     from anvil_local.config import load_config
@@ -109,7 +109,10 @@ def decompose(
     models_dir: options.ModelsDir = None,
     json: options.Json = False,
 ) -> int:
-    """Cut a response into standalone statements, each with its place in the response."""
+    """Cut a response into standalone statements, each with its place in the response.
+
+    Exits with 5 if the response makes no claim.
+    """
     from anvil_local.config import load_config
     from anvil_local.decompose import split_statements
     from anvil_local.reports import printable
@@ -165,7 +168,10 @@ def goal(
     models_dir: options.ModelsDir = None,
     json: options.Json = False,
 ) -> int:
-    """Judge one agent trace: did it end as desired? Exits with 1 if not."""
+    """Judge one agent trace: did it end as desired?
+
+    Exits with 1 if it did not, with 3 if that could not be decided.
+    """
     from anvil_local.assess import Options
     from anvil_local.config import load_config
     from anvil_local.reports import printable

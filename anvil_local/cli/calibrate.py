@@ -57,7 +57,7 @@ def calibrate(
 
     A row for support has context (or retrieved_contexts), statement, label.
     A row for goal has the messages of a trace, label, and maybe a reference.
-    A label is 0 or 1; a row may name its set.
+    A label is 0 or 1; a row may name its set. Exits with 3 if no row could be judged.
     """
     from anvil_local.assess import Options
     from anvil_local.calibration import choose_threshold, measure, read_labelled

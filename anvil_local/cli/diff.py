@@ -49,7 +49,8 @@ def diff(
     """Compare two reports: by how much did the scores move, which verdicts flipped, is it chance?
 
     Samples are paired by their id and question, statements by their words. Two reports of different
-    judges are refused: a score moves when the judge does.
+    judges are refused: a score moves when the judge does. With --fail-on regression, exits with 1 if a score
+    fell by more than chance, if nothing can be compared, or if too many samples lost their score.
     """
     from anvil_local.comparison import check_regression, compare_reports
     from anvil_local.reports import load_report

@@ -73,7 +73,12 @@ def install(
 def add(
     file: Annotated[Path, typer.Argument(help="A .gguf file of yours; it stays where it is.")],
     name: Annotated[str | None, typer.Option(help="The name for --model; the file's own by default.")] = None,
-    prompts: Annotated[str, typer.Option(help="Prompt profile: auto, chat or plain.")] = "auto",
+    prompts: Annotated[
+        str | None,
+        typer.Option(
+            help="Prompt profile, as in `run`; by default that of a known model of the same bytes, else auto."
+        ),
+    ] = None,
     models_dir: options.ModelsDir = None,
 ) -> None:
     """Pin a model file that you brought: its place and checksum."""

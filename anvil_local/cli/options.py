@@ -107,6 +107,10 @@ MinSampleScore = Annotated[
         max=1,
     ),
 ]
+JudgeCard = Annotated[
+    Path | None,
+    typer.Option(help="A judge card of `calibrate`, for gates on the judge such as 'judge.kappa.low>=0.6'."),
+]
 GitHub = Annotated[
     bool,
     typer.Option(

@@ -3,16 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from anvil_local.cli import console, options
+from anvil_local.errors import InputError, UsageError
 
 if TYPE_CHECKING:
     from anvil_local.planning import Plan, Row
 
 _BAR = 24
+
+_FLIP_RATE = 0.05
+"""Where nothing was measured."""
 
 
 def plan(
@@ -27,8 +32,13 @@ def plan(
         typer.Option(help="That of a build that should fail (as far below the threshold)."),
     ] = None,
     flip_rate: Annotated[
-        float, typer.Option(help="Chance that a verdict is the wrong one, for either label.")
-    ] = 0.05,
+        float | None,
+        typer.Option(help="Chance that a verdict is the wrong one, for either label (0.05)."),
+    ] = None,
+    stability: Annotated[
+        Path | None,
+        typer.Option(help="Take the flip rate from what `stability -o FILE` wrote."),
+    ] = None,
     correlation: Annotated[
         float, typer.Option(help="Correlation of two verdicts of one sample: errors come together.")
     ] = 0.2,
@@ -44,6 +54,10 @@ def plan(
     """
     import json as json_module
 
+    if flip_rate is not None and stability is not None:
+        raise UsageError("--flip-rate and --stability are two flip rates", hint="give one of them")
+    if stability is not None:
+        flip_rate = measured_flip_rate(stability)
     from anvil_local.gates import parse_gate
     from anvil_local.planning import make_plan
 
@@ -54,7 +68,7 @@ def plan(
         statements=statements,
         true_rate=(1 + float(exact)) / 2 if true_rate is None else true_rate,
         bad_rate=bad_rate,
-        flip_rate=flip_rate,
+        flip_rate=_FLIP_RATE if flip_rate is None else flip_rate,
         correlation=correlation,
         per_sample=per_sample,
         wanted=flake_rate,
@@ -63,6 +77,33 @@ def plan(
         console.show(json_module.dumps(found.model_dump(mode="json"), allow_nan=False, indent=2) + "\n")
     else:
         console.show("\n".join(lines(found)) + "\n")
+
+
+def measured_flip_rate(path: Path) -> float:
+    """The flip rate of a stability report: how often a change that should not matter turned a verdict over.
+
+    Raises:
+        InputError: the file is no such report, or it has no flip rate.
+    """
+    from pydantic import ValidationError
+
+    from anvil_local.stability import Stability
+
+    hint = "`anvil-local stability DATA -o stability.json` writes one"
+    try:
+        found = Stability.model_validate_json(path.read_bytes())
+    except OSError as error:
+        raise InputError(f"cannot be read: {error.strerror}", where=str(path), hint=hint) from error
+    except ValidationError as error:
+        raise InputError("this is not a stability report", where=str(path), hint=hint) from error
+    if found.flip_rate is None:
+        raise InputError(
+            "this stability report has no flip rate",
+            where=str(path),
+            field="flip_rate",
+            hint="it needs one of the axes wording, context and formatter",
+        )
+    return found.flip_rate
 
 
 def lines(plan: Plan) -> Iterator[str]:

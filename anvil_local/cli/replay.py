@@ -35,7 +35,7 @@ def replay(
     """Judge a report's samples again, without the cache, and say what moved.
 
     The judge is the one of the report, as far as it is installed here; options change it. Exits with 1
-    if a verdict flipped.
+    if a verdict flipped, or with --strict if any bit moved.
     """
     from anvil_local import replay as replaying
     from anvil_local.reports import load_report

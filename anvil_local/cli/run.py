@@ -10,11 +10,13 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from anvil_local.cli import console, options
-from anvil_local.errors import ExitCode, ModelError
+from anvil_local.errors import ExitCode, ModelError, UsageError
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from anvil_local.judge import Judge
-    from anvil_local.records import SampleResult
+    from anvil_local.records import GateOutcome, SampleResult
 
 
 class Decomposition(StrEnum):
@@ -39,15 +41,26 @@ def run(
             "--gate",
             "-g",
             help="A rule, e.g. 'faithfulness>=0.8', 'goal.pooled>0.5', 'faithfulness.above(0.5)>=90%', "
-            "'faithfulness.mean.low>=0.7 where lang=de'. Repeatable.",
+            "'faithfulness.mean.low>=0.7 where lang=de', 'judge.kappa.low>=0.6'. Repeatable.",
         ),
     ] = None,
     output: options.Output = None,
     min_sample_score: options.MinSampleScore = None,
     github: options.GitHub = False,
+    judge_card: options.JudgeCard = None,
+    judge_card_max_age: Annotated[
+        float | None,
+        typer.Option(help="Days above which the card is too old for a gate on the judge.", min=0),
+    ] = None,
     max_unscored: Annotated[
         float | None,
         typer.Option(help="Unscored share above which a gate fails by itself (0.05).", min=0, max=1),
+    ] = None,
+    shard: Annotated[
+        str | None,
+        typer.Option(
+            help="Judge part K of N alone, as K/N; `merge` makes the reports one and checks the gates."
+        ),
     ] = None,
     stop_early: Annotated[
         bool | None,
@@ -103,17 +116,22 @@ def run(
     from datetime import UTC, datetime
 
     from anvil_local.assess import Options, check_shape
+    from anvil_local.cards import find_coins
     from anvil_local.config import load_config
-    from anvil_local.gates import is_settled, parse_gate
+    from anvil_local.gates import is_settled, parse_rules
+    from anvil_local.judge_gates import check_judge_gates, open_card, tasks_of
     from anvil_local.metrics import choose_metrics
     from anvil_local.reports import check_report_paths, render_json, render_terminal, write_reports
     from anvil_local.runner import build_report, check_fit, make_settings, run_samples
     from anvil_local.samples import DEFAULT_FORMATTER, SampleFile, parse_mapping
+    from anvil_local.shards import cut, parse_shard, shard_of
 
     config = load_config(
         metrics=tuple(metric or ()),
         gates=tuple(gate or ()),
         output=tuple(str(path) for path in output or ()),
+        judge_card=str(judge_card) if judge_card else None,
+        judge_card_max_age=judge_card_max_age,
         max_unscored=max_unscored,
         stop_early=stop_early,
         decomposition=decomposition.value if decomposition else None,
@@ -138,9 +156,16 @@ def run(
         ),
     )
     # Everything that can be refused is refused before the first verdict.
-    gates = [parse_gate(rule) for rule in config.gates]
+    judge_gates, gates = parse_rules(config.gates)
+    card = open_card(config.judge_card, judge_gates, max_age=config.judge_card_max_age)
     choices = choose_metrics(config.metrics)
     paths = check_report_paths(config.output)
+    place = parse_shard(shard) if shard else None
+    if place and config.stop_early:
+        raise UsageError(
+            "a shard cannot stop early: only the whole knows when the gates are settled",
+            hint="leave out --stop-early or --shard",
+        )
     how = Options(
         decomposition=config.decomposition,
         language=config.language,
@@ -158,6 +183,10 @@ def run(
                 f"note: {counts.lone_contexts} rows give their contexts as one text, taken as one context"
             )
         total = check_fit(samples, choices)
+        part = shard_of(samples, *place) if place else None
+        if part:
+            total = sum(choice.fits(sample) for sample in cut(samples, part) for choice in choices)
+        judge_outcomes: tuple[GateOutcome, ...] = ()
         results: list[SampleResult] = []
         complete = True
         not_judged = 0
@@ -165,21 +194,41 @@ def run(
             if config.shape:
                 check_shape(judge)
             _check_judge(judge, required=selfcheck, quiet=quiet, models_dir=config.models_dir)
+            if card is not None and judge_gates:
+                fitting = {choice.metric.name for row in samples for choice in choices if choice.fits(row)}
+                judge_outcomes = check_judge_gates(
+                    judge_gates,
+                    card,
+                    judge.fingerprint,
+                    tasks=tasks_of(fitting),
+                    now=created,
+                    max_age=config.judge_card_max_age,
+                )
+                _warn_of_judge(judge_outcomes, quiet=quiet)
+            unfit = not all(outcome.passed for outcome in judge_outcomes)
             with console.progress(total, quiet=quiet, hits=lambda: getattr(judge, "hits", 0)) as on_progress:
                 try:
                     for result in run_samples(
-                        samples, judge=judge, choices=choices, options=how, on_progress=on_progress
+                        cut(samples, part) if part else samples,
+                        judge=judge,
+                        choices=choices,
+                        options=how,
+                        on_progress=on_progress,
+                        part=part is not None,
                     ):
                         results.append(result)
                         if (
                             config.stop_early
                             and len(results) < total
-                            and is_settled(
-                                gates,
-                                results,
-                                remaining=total - len(results),
-                                max_unscored=config.max_unscored,
-                                rejected=len(samples.rejected),
+                            and (
+                                unfit
+                                or is_settled(
+                                    gates,
+                                    results,
+                                    remaining=total - len(results),
+                                    max_unscored=config.max_unscored,
+                                    rejected=len(samples.rejected),
+                                )
                             )
                         ):
                             not_judged = total - len(results)
@@ -189,18 +238,29 @@ def run(
             report = build_report(
                 results,
                 judge=judge,
-                settings=make_settings(results, how, gates, config.max_unscored, config.unstable_band),
+                settings=make_settings(
+                    results, how, [*judge_gates, *gates], config.max_unscored, config.unstable_band
+                ),
                 gates=gates,
+                judge_outcomes=judge_outcomes,
                 data=(samples.name,),
                 created=created,
                 complete=complete,
                 rejected=[str(error) for error in samples.rejected],
                 not_judged=not_judged,
+                shard=part,
             )
         hits = getattr(judge, "hits", 0)
         if hits and not quiet:
             console.say(f"note: {hits} verdicts were in the cache (--refresh judges them anew)")
     if not quiet:
+        for name, accuracy in find_coins(
+            report.judge, [summary.metric for summary in report.summaries], folder=config.models_dir
+        ).items():
+            console.say(
+                f"warning: on {name} this judge's card does not tell it from a coin (balanced accuracy "
+                f"{accuracy.value:.2f} [{accuracy.low:.2f}, {accuracy.high:.2f}]); bring a bigger model"
+            )
         for outcome in report.gates:
             if outcome.warning:
                 console.say(f"warning: {outcome.warning}")
@@ -218,6 +278,15 @@ def run(
         console.say("interrupted: the report holds what was finished")
         return ExitCode.INTERRUPTED
     return ExitCode.OK if report.passed else ExitCode.GATE_FAILED
+
+
+def _warn_of_judge(outcomes: Sequence[GateOutcome], *, quiet: bool) -> None:
+    """Say before hours of judging that the judge fails; what it says of the data is wanted all the same."""
+    from anvil_local.reports import excerpt
+
+    for outcome in outcomes:
+        if not outcome.passed and not quiet:
+            console.say(f"warning: {excerpt(outcome.message, None)}")
 
 
 def _check_judge(judge: Judge, *, required: bool, quiet: bool, models_dir: str | None) -> None:

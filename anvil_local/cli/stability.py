@@ -23,7 +23,7 @@ _FLIPS_SHOWN = 8
 
 
 def stability(
-    data: Annotated[str, typer.Argument(help="A .jsonl or .json file of samples; - reads stdin.")],
+    data: Annotated[str, typer.Argument(help="A file of samples, as in `run`; - reads stdin.")],
     metric: Annotated[list[str] | None, typer.Option(help="As in `run`. Repeatable.")] = None,
     gate: Annotated[
         list[str] | None,
@@ -66,7 +66,7 @@ def stability(
     a machine in order: the same questions again, in another order, on other threads.
     """
     from anvil_local.assess import Options
-    from anvil_local.gates import parse_gate
+    from anvil_local.gates import parse_rules
     from anvil_local.metrics import choose_metrics
     from anvil_local.reports.files import write_whole
     from anvil_local.samples import DEFAULT_FORMATTER, SampleFile
@@ -90,7 +90,8 @@ def stability(
             models_dir=models_dir,
         ),
     )
-    gates = [parse_gate(rule) for rule in config.gates]
+    # Rules about the judge are about its card: no data can turn them over.
+    _, gates = parse_rules(config.gates)
     choices = choose_metrics(config.metrics)
     how = Options(
         decomposition=config.decomposition,

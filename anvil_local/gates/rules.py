@@ -10,6 +10,8 @@
     NUMBER     0.8 | .8 | 80%
     KEY=VALUE  only samples with this metadata; a value with blanks stands in double quotes
 
+Rules that begin with `judge.` are about the judge and not about scores: see `judge_rules`.
+
 Everything is compared as exact fractions: 4 of 5 is exactly the `0.8` that the rule says.
 """
 
@@ -117,17 +119,48 @@ def parse_gate(text: str) -> Gate:
     Raises `UsageError` for a rule that does not follow the grammar, an unknown metric or aggregate,
     a number outside 0 to 1, and a rule that no result could fail or no result could pass.
     """
+    name, comparison, number, where = split_rule(text)
+    if name.partition(".")[0] == "judge":
+        raise UsageError(
+            "this gate rule is about the judge, not about scores",
+            value=text,
+            hint="`anvil-local run --judge-card card.json` checks it",
+        )
+    fields = _parse_name(name, text)
+    threshold = read_threshold(comparison, number, text)
+    refuse_pointless(comparison, threshold, text)
+    return Gate.model_validate(
+        {
+            "rule": text.strip(),
+            "where": where,
+            **fields,
+            "comparison": comparison,
+            "threshold": threshold,
+        }
+    )
+
+
+def split_rule(text: str) -> tuple[str, str, str, tuple[tuple[str, str], ...]]:
+    """The parts of a rule as they were written: name, comparison, number and slice. Raises `UsageError`."""
     body, where = _split_where(text)
     parts = re.fullmatch(r"\s*([^\s<>=!≤≥]+)\s*([<>=!≤≥]+)\s*([^\s<>=!≤≥](?:.*\S)?)\s*", body)
     if not parts:
         raise UsageError("cannot read this gate rule", value=text, hint=_GRAMMAR_HINT)
     name, comparison, number = parts.groups()
-    fields = _parse_name(name, text)
+    return name, comparison, number, where
+
+
+def read_threshold(comparison: str, number: str, text: str) -> Fraction:
+    """The number that a rule compares with. Raises `UsageError` for it or for the comparison."""
     if comparison not in COMPARISONS:
         meant = {"=>": ">=", "=<": "<=", "=": "==", "≥": ">=", "≤": "<="}.get(comparison)
         hint = f"did you mean {meant}?" if meant else f"known: {' '.join(COMPARISONS)}"
         raise UsageError(f"unknown comparison {comparison!r} in a gate rule", value=text, hint=hint)
-    threshold = _parse_number(number, text)
+    return _parse_number(number, text)
+
+
+def refuse_pointless(comparison: str, threshold: Fraction, text: str) -> None:
+    """Raise `UsageError` for a rule that no number from 0 to 1 can fail, or that none can pass."""
     if (comparison, threshold) in _CANNOT_FAIL:
         raise UsageError(
             "this gate rule can never fail: every score is between 0 and 1",
@@ -140,15 +173,6 @@ def parse_gate(text: str) -> Gate:
             value=text,
             hint=f"did you mean {comparison}= ?",
         )
-    return Gate.model_validate(
-        {
-            "rule": text.strip(),
-            "where": where,
-            **fields,
-            "comparison": comparison,
-            "threshold": threshold,
-        }
-    )
 
 
 def _split_where(text: str) -> tuple[str, tuple[tuple[str, str], ...]]:
@@ -172,8 +196,8 @@ def _parse_name(name: str, text: str) -> dict[str, object]:
     """METRIC.AGGREGATE.BOUND as fields of a `Gate`."""
     metric, dot, rest = name.partition(".")
     if metric not in TARGETS:
-        raise _unknown("metric", metric, text, TARGETS)
-    rest, bound = _parse_bound(rest)
+        raise unknown_name("metric", metric, text, TARGETS)
+    rest, bound = split_bound(rest)
     aggregate = rest if rest or (dot and not bound) else "mean"
     fields: dict[str, object] = {"metric": metric, "aggregate": aggregate, "bound": bound}
     call = re.fullmatch(r"(\w+)\((.*)\)", aggregate)
@@ -185,13 +209,14 @@ def _parse_name(name: str, text: str) -> dict[str, object]:
         return {**fields, "aggregate": call.group(1), "value": value}
     if aggregate not in AGGREGATES:
         shares = [f"{share}(X)" for share in SHARES]
-        raise _unknown("aggregate", aggregate, text, AGGREGATES, shares)
+        raise unknown_name("aggregate", aggregate, text, AGGREGATES, shares)
     if aggregate == "lowest" and bound:
         raise UsageError("the lowest score has no interval", value=text, hint="known: mean, pooled, above(X)")
     return fields
 
 
-def _parse_bound(rest: str) -> tuple[str, str | None]:
+def split_bound(rest: str) -> tuple[str, str | None]:
+    """The name without its bound, and the bound."""
     head, _, last = rest.rpartition(".")
     return (head, last) if last in BOUNDS else (rest, None)
 
@@ -207,9 +232,10 @@ def _quoted(value: str) -> str:
     return f'"{value}"' if not value or any(char.isspace() for char in value) else value
 
 
-def _unknown(
+def unknown_name(
     kind: str, name: str, text: str, known: Iterable[str], further: Iterable[str] = ()
 ) -> UsageError:
+    """The error for a name that is not known, with the nearest one that is."""
     names = [*sorted(known), *further]
     close = difflib.get_close_matches(name.lower(), names, n=1, cutoff=0.5)
     hint = f"did you mean {close[0]}? " if close else ""

@@ -241,7 +241,14 @@ def _print_gates(console: Console, report: Report) -> None:
             )
         )
     if not report.gates:
-        console.print(_text("no gate given"))
+        shard = report.shard
+        console.print(
+            _text(
+                f"part {shard.index} of {shard.count}: gates are checked when the parts are merged"
+                if shard
+                else "no gate given"
+            )
+        )
         return
     failed = sum(not gate.passed for gate in report.gates)
     verdict = f"{failed} of {len(report.gates)} failed" if failed else f"{len(report.gates)} passed"
