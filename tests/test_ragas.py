@@ -5,8 +5,10 @@ from __future__ import annotations
 import asyncio
 import inspect
 import json
+import re
 import subprocess
 import sys
+import tomllib
 import warnings
 from collections.abc import Iterator, Mapping
 from importlib import import_module
@@ -443,3 +445,32 @@ def test_a_report_of_real_samples_can_be_written_and_read(
     write_reports(real_report, [tmp_path / "out.json"])
     assert load_report(tmp_path / "out.json").results == real_report.results
     assert json.loads((tmp_path / "out.json").read_text(encoding="utf-8"))["passed"]
+
+
+# The page
+
+
+PAGE = (Path(__file__).parents[1] / "docs" / "ragas.md").read_text(encoding="utf-8")
+
+
+def test_the_example_of_the_page_runs(settings_judge: list[Any], capsys: pytest.CaptureFixture[str]) -> None:
+    blocks = re.findall(r"```python\n(.*?)```", PAGE, re.DOTALL)
+    assert blocks
+    exec(compile(blocks[-1], "docs/ragas.md", "exec"), {})
+    assert "{'faithfulness': 0.5000}" in capsys.readouterr().out
+
+
+def test_the_page_names_everything_that_the_module_has_and_the_versions_of_the_group() -> None:
+    for name in ("Faithfulness", *ragas.__all__[:2], "evaluate", "MetricResult"):
+        assert f"`{name}" in PAGE
+    group = tomllib.loads((Path(__file__).parents[1] / "pyproject.toml").read_text(encoding="utf-8"))
+    (pin,) = [item for item in group["dependency-groups"]["ragas"] if item.startswith("ragas")]
+    assert pin in PAGE
+
+
+def test_what_the_page_calls_missing_is_missing() -> None:
+    for name in ("faithfulness", "FaithfulnesswithHHEM", "AgentGoalAccuracy"):
+        assert f"`{name}`" in PAGE
+        assert not hasattr(ragas, name)
+    for name in ("embeddings", "experiment_name", "token_usage_parser", "return_executor"):
+        assert name not in inspect.signature(evaluate).parameters
