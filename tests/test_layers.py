@@ -23,7 +23,7 @@ LAYERS = (
     ("pytest_plugin", "ragas"),
     ("cli",),
     ("comparison", "correction", "shards", "stability"),
-    ("config", "replay"),
+    ("bundling", "config", "replay"),
     ("explanation", "labels", "runner", "selfcheck"),
     ("judge_gates",),
     ("assess", "cards"),

@@ -10,6 +10,7 @@ import typer
 from anvil_local._version import __version__
 from anvil_local.cli import (
     ask,
+    bundle,
     cache,
     calibrate,
     correct,
@@ -80,6 +81,7 @@ app.command("replay")(replay.replay)
 app.command("report")(report.report)
 app.command("diff")(diff.diff)
 app.command("explain")(explain.explain)
+app.command("bundle")(bundle.bundle)
 app.command("info")(info.info)
 
 
