@@ -483,3 +483,13 @@ def test_the_probes_are_a_file_of_the_package() -> None:
     import anvil_local.probes
 
     assert (Path(anvil_local.probes.__file__).parent / "probes.jsonl").is_file()
+
+
+def test_an_unfit_judge_is_told_of_its_adapter_only_if_it_was_left_out() -> None:
+    from anvil_local.cli.selfcheck import _words
+
+    found = run_selfcheck(FakeJudge([1]))
+    for adapter, told in ((False, True), (True, False)):
+        parts = {"options": {"adapter": adapter}}
+        result = found.model_copy(update={"fingerprint": Fingerprint(digest="d", parts=parts)})
+        assert ("--no-adapter" in _words(result)) is told

@@ -157,7 +157,7 @@ def _words(result: SelfcheckResult) -> str:
             "unfit: a coin toss cannot be excluded. Yet the margins separate 1 from 0, so the threshold "
             "may be off: find a better one on your own labels with `anvil-local calibrate`."
         )
-    return (
-        f"unfit: a coin toss cannot be excluded. Do not use its scores: {bigger}, or use the adapter that "
-        "was trained for this one."
-    )
+    given = result.fingerprint.parts.get("options")
+    bare = isinstance(given, dict) and given.get("adapter") is False
+    adapter = ", or leave out --no-adapter" if bare else ""
+    return f"unfit: a coin toss cannot be excluded. Do not use its scores: {bigger}{adapter}."
