@@ -46,7 +46,7 @@ class Config(Record):
     gates: tuple[str, ...] = ()
     """The gate rules."""
     judge_card: str | None = None
-    """The judge card that rules about the judge are checked with and rates are corrected by."""
+    """The judge card that rules about the judge are checked with."""
     judge_card_max_age: float | None = Field(default=None, ge=0)
     """The age of the judge card, in days, above which rules about the judge fail."""
     max_unscored: float = Field(default=0.05, ge=0, le=1)

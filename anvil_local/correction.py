@@ -16,7 +16,7 @@ from anvil_local.calibration import Estimate, LabelledRow, Numbers
 from anvil_local.errors import InputError
 from anvil_local.records import Interval, Record, SampleResult
 from anvil_local.scoring import pooled_interval
-from anvil_local.stats import LEVEL, normal, wilson
+from anvil_local.stats import LEVEL, clustered_interval, normal, wilson
 
 __all__ = ["CorrectedRate", "correct_by_card", "correct_by_labels", "prediction_powered", "rogan_gladen"]
 
@@ -52,19 +52,55 @@ def correct_by_card(results: Iterable[SampleResult], numbers: Numbers) -> Correc
         None when nothing is scored.
     """
     found = list(results)
-    scored = sum(result.scored for result in found)
-    if not scored:
+    counts = [_judged(result) for result in found]
+    judged = sum(size for _, size in counts)
+    if not judged:
         return None
-    raw = sum(result.supported for result in found) / scored
-    raw_interval = pooled_interval(found)
-    corrected, interval = rogan_gladen(raw, raw_interval, numbers.sensitivity, numbers.specificity)
-    return CorrectedRate(
-        raw=raw,
-        raw_interval=raw_interval,
-        corrected=corrected,
-        interval=interval,
+    rate = sum(part for part, _ in counts) / judged
+    corrected, interval = rogan_gladen(
+        rate, clustered_interval(counts), numbers.sensitivity, numbers.specificity
+    )
+    return _over_all(
+        found,
+        judged,
+        corrected,
+        interval,
         method="Rogan-Gladen",
         labels=sum(numbers.confusion.model_dump().values()),
+    )
+
+
+def _judged(result: SampleResult) -> tuple[int, int]:
+    """Supported and scored verdicts of the model: a 0 for an empty context is no error of its."""
+    verdicts = [item.verdict for item in result.statements] + ([result.goal.reached] if result.goal else [])
+    values = [v.value for v in verdicts if v.value is not None and v.margin is not None]
+    return sum(values), len(values)
+
+
+def _over_all(
+    results: list[SampleResult],
+    judged: int,
+    corrected: float | None,
+    interval: Interval,
+    *,
+    method: str,
+    labels: int,
+) -> CorrectedRate:
+    """The rate over all scored verdicts; those that stand by rule are 0 and stay so."""
+    scored = sum(result.scored for result in results)
+    share = judged / scored
+    if corrected is not None and interval.low is not None and interval.high is not None:
+        corrected, interval = (
+            corrected * share,
+            Interval(low=interval.low * share, high=interval.high * share),
+        )
+    return CorrectedRate(
+        raw=sum(result.supported for result in results) / scored,
+        raw_interval=pooled_interval(results),
+        corrected=corrected,
+        interval=interval,
+        method=method,
+        labels=labels,
     )
 
 
@@ -138,14 +174,14 @@ def correct_by_labels(results: Iterable[SampleResult], rows: Sequence[LabelledRo
         None when nothing is scored.
 
     Raises:
-        InputError: a label that is of no scored statement of the report.
+        InputError: a label that is of no statement of the report that the model judged.
     """
     found = list(results)
     verdicts: dict[str, tuple[str, int]] = {
         f"{result.sample_id}#{number}": (item.statement.text, item.verdict.value)
         for result in found
         for number, item in enumerate(result.statements, 1)
-        if item.verdict.value is not None
+        if item.verdict.value is not None and item.verdict.margin is not None
     }
     if not verdicts:
         return None
@@ -160,17 +196,10 @@ def correct_by_labels(results: Iterable[SampleResult], rows: Sequence[LabelledRo
             )
         errors.append(row.label - value)
         weights.append(row.weight)
-    raw = sum(value for _, value in verdicts.values()) / len(verdicts)
-    raw_interval = pooled_interval(found)
-    corrected, interval = prediction_powered(raw, raw_interval, errors, weights)
-    return CorrectedRate(
-        raw=raw,
-        raw_interval=raw_interval,
-        corrected=corrected,
-        interval=interval,
-        method="prediction-powered",
-        labels=len(rows),
-    )
+    rate = sum(value for _, value in verdicts.values()) / len(verdicts)
+    spread = clustered_interval(map(_judged, found))
+    corrected, interval = prediction_powered(rate, spread, errors, weights)
+    return _over_all(found, len(verdicts), corrected, interval, method="prediction-powered", labels=len(rows))
 
 
 def prediction_powered(

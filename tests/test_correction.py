@@ -210,3 +210,15 @@ def test_labels_of_the_report_correct_its_rate_and_others_are_refused(
 def test_one_way_to_correct_must_be_chosen(saved: Path) -> None:
     assert run("correct", saved) == 2
     assert run("correct", saved, "--judge-card", "a.json", "--labels", "b.jsonl") == 2
+
+
+def test_zeros_by_rule_are_no_errors_of_the_judge(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    judged = [{"id": f"{n}", "response": f"It rained on day {n}.", "contexts": ["W."]} for n in range(20)]
+    empty = [{"id": f"e{n}", "response": f"It rained on day {n}.", "contexts": []} for n in range(20)]
+    report = evaluate([*judged, *empty], judge=FakeJudge([1.0]))
+    path = tmp_path / "report.json"
+    path.write_text(render_json(report), encoding="utf-8")
+    assert run("correct", path, "--judge-card", card(tmp_path / "card.json", report.judge, 36), "--json") == 0
+    found = json.loads(capsys.readouterr().out)["faithfulness"]
+    # Every verdict of the model is 1, so the corrected share of them is 1; the other half stays 0.
+    assert (found["raw"], found["corrected"]) == (0.5, 0.5)
