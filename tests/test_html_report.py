@@ -26,6 +26,7 @@ from anvil_local.records import (
     Verdict,
 )
 from anvil_local.reports import render_html
+from anvil_local.reports.text import show_interval
 from anvil_local.scoring import score_statements
 from tests.test_reports import HOSTILE, answer, example, nasty, report, trace, verdict
 
@@ -289,3 +290,12 @@ def test_a_refused_statement_says_how_it_fails_when_that_was_asked() -> None:
     statement = page.sample(0)["statements"][0]
     assert (statement["word"], statement["state"]) == ("contradicted", "no")
     assert "margin of contradiction +1.50" in statement["notes"]
+
+
+def test_each_score_stands_beside_its_interval() -> None:
+    shown = example()
+    page = " ".join(Page(render_html(shown)).text.split())
+    for summary in shown.summaries:
+        assert summary.mean_interval is not None
+        assert show_interval(summary.mean_interval) in page
+        assert summary.metric.startswith("goal") or show_interval(summary.pooled_interval) in page

@@ -26,6 +26,7 @@ from anvil_local.reports.text import (
     plural,
     printable,
     show_counts,
+    show_interval,
     show_margin,
     show_score,
 )
@@ -148,7 +149,12 @@ def _metric(summary: MetricSummary, report: Report) -> dict[str, Any]:
     numbers = [
         ("samples", str(summary.samples)),
         ("goals reached" if goal else "supported", f"{summary.supported} of {summary.scored}"),
-        *(() if goal else (("pooled", show_score(summary.pooled)), ("lowest", show_score(summary.lowest)))),
+        *(
+            ()
+            if summary.mean_interval is None
+            else (("95 % interval", show_interval(summary.mean_interval)),)
+        ),
+        *(() if goal else (("pooled", _with_interval(summary)), ("lowest", show_score(summary.lowest)))),
         ("unscored", unscored),
     ]
     return {
@@ -158,6 +164,10 @@ def _metric(summary: MetricSummary, report: Report) -> dict[str, Any]:
         "numbers": numbers,
         **_chart(results, goal=goal),
     }
+
+
+def _with_interval(summary: MetricSummary) -> str:
+    return f"{show_score(summary.pooled)} {show_interval(summary.pooled_interval)}".rstrip()
 
 
 def _chart(results: Sequence[SampleResult], *, goal: bool) -> dict[str, Any]:
