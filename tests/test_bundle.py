@@ -15,8 +15,9 @@ import pytest
 
 from anvil_local import bundling
 from anvil_local.bundling import bundle, collect_wheels
+from anvil_local.cli import main
 from anvil_local.errors import AnvilError, InputError, ModelNotFound, UsageError
-from anvil_local.models import ModelEntry, ResolvedModel
+from anvil_local.models import DEFAULT_MODEL, ModelEntry, ResolvedModel
 
 
 def make_wheel(folder: Path, name: str, licence: str = "MIT") -> Path:
@@ -40,7 +41,7 @@ def model(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     path.write_bytes(b"GGUF weights")
     digest = hashlib.sha256(path.read_bytes()).hexdigest()
     entry = ModelEntry(
-        name="small", title="Small", file=path.name, sha256=digest, bytes=12, license="Apache-2.0"
+        name=DEFAULT_MODEL, title="Small", file=path.name, sha256=digest, bytes=12, license="Apache-2.0"
     )
     monkeypatch.setattr(bundling, "resolve_model", lambda name, **_: ResolvedModel(entry=entry, path=path))
     return path
@@ -63,6 +64,7 @@ def test_a_bundle_holds_what_an_installation_needs_with_checksums_of_all(
     found = {name.removeprefix("anvil-bundle/"): data for name, data in members(made.path).items()}
     assert set(found) == {
         "LICENCES.txt",
+        "MODELS",
         "PLATFORM",
         "SHA256SUMS",
         "bom.json",
@@ -82,7 +84,9 @@ def test_a_bundle_holds_what_an_installation_needs_with_checksums_of_all(
     )
     bill = json.loads(found["bom.json"])
     assert (bill["bomFormat"], bill["specVersion"]) == ("CycloneDX", "1.5")
-    assert {part["name"] for part in bill["components"]} == {"anvil_local", "zebra", "small"}
+    assert {part["name"] for part in bill["components"]} == {"anvil_local", "zebra", DEFAULT_MODEL}
+    assert bill["components"][0]["purl"] == "pkg:pypi/anvil-local@1.0"
+    assert found["MODELS"].decode() == f"{DEFAULT_MODEL}\n"
     assert b"Apache-2.0" in found["LICENCES.txt"]
 
 
@@ -91,6 +95,43 @@ def test_the_same_inputs_give_the_same_bytes(wheels: list[Path], tmp_path: Path)
     two = bundle(tmp_path / "two.tar", wheels=wheels[::-1])
     assert one.sha256 == two.sha256
     assert one.path.read_bytes() == two.path.read_bytes()
+
+
+def test_a_model_named_twice_is_bundled_once(wheels: list[Path], tmp_path: Path) -> None:
+    made = bundle(tmp_path / "out.tar", wheels=wheels, models=[DEFAULT_MODEL, DEFAULT_MODEL])
+    bill = json.loads(members(made.path)["anvil-bundle/bom.json"])
+    assert len({part["bom-ref"] for part in bill["components"]}) == len(bill["components"]) == 3
+
+
+def test_a_path_with_a_known_models_bytes_is_not_bundled_under_its_own_name(
+    wheels: list[Path], tmp_path: Path
+) -> None:
+    with pytest.raises(UsageError, match="by their names"):
+        bundle(tmp_path / "out.tar", wheels=wheels, models=["renamed.gguf"])
+    assert not (tmp_path / "out.tar").exists()
+
+
+def test_two_builds_of_one_wheel_are_not_chosen_between(tmp_path: Path) -> None:
+    for build in ("native", "portable"):
+        (tmp_path / build).mkdir()
+        make_wheel(tmp_path / build, "llama_cpp_python", licence=build)
+    into = tmp_path / "into"
+    into.mkdir()
+    with pytest.raises(UsageError, match="two builds") as caught:
+        collect_wheels(into, places=[tmp_path], source=tmp_path)
+    assert f"--wheels {tmp_path / 'portable'}" in (caught.value.hint or "")
+    assert list(into.iterdir()) == []
+
+
+def test_a_folder_that_cannot_be_written_is_an_error_and_no_traceback(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with pytest.raises(SystemExit) as ended:
+        main(["bundle", str(tmp_path / "nowhere" / "out.tar")])
+    assert ended.value.code == 3
+    said = capsys.readouterr().err
+    assert "the bundle cannot be made: No such file or directory" in said
+    assert "Traceback" not in said
 
 
 def test_what_is_there_is_not_written_over(wheels: list[Path], tmp_path: Path) -> None:
@@ -157,6 +198,7 @@ def install(folder: Path, **environment: str) -> subprocess.CompletedProcess[str
     home.mkdir(exist_ok=True)
     return subprocess.run(
         ["sh", folder / "install.sh"],
+        cwd=folder.parent,
         env={"PATH": "/usr/bin:/bin", "HOME": str(home), **environment},
         capture_output=True,
         text=True,
@@ -169,7 +211,7 @@ def test_one_changed_byte_anywhere_stops_the_installation_before_it_begins(
 ) -> None:
     made = bundle(tmp_path / "out.tar", wheels=wheels)
     names = [name for name in members(made.path) if not name.endswith(("install.sh", "SHA256SUMS"))]
-    assert len(names) == 7
+    assert len(names) == 8
     for number, changed in enumerate(names):
 
         def flip(name: str, data: bytes, changed: str = changed) -> bytes:
@@ -180,6 +222,44 @@ def test_one_changed_byte_anywhere_stops_the_installation_before_it_begins(
         assert done.returncode == 2, changed
         assert "nothing was installed" in done.stderr
         assert list((folder.parent / "home").iterdir()) == []
+
+
+@pytest.mark.parametrize("place", ["models/other.gguf", "wheels/other-1.0-py3-none-any.whl"])
+def test_a_file_that_was_put_into_the_bundle_stops_the_installation(
+    wheels: list[Path], tmp_path: Path, place: str
+) -> None:
+    folder = unpack(bundle(tmp_path / "out.tar", wheels=wheels).path, tmp_path / "here")
+    (folder / place).write_bytes(b"not listed")
+    done = install(folder)
+    assert done.returncode == 2
+    assert f"{place} is not of this bundle: nothing was installed" in done.stderr
+    assert list((folder.parent / "home").iterdir()) == []
+
+
+FAKE_PYTHON = """#!/bin/sh
+if [ "$1" = -c ]; then cat "$(dirname "$0")/PLATFORM"; exit; fi
+mkdir -p "$3/bin"
+printf '#!/bin/sh\\n' >"$3/bin/python"
+printf '#!/bin/sh\\necho "$@" >>"$HOME/asked"\\n[ "$1" != judge ] || exit %s\\n' "$VERDICT" >"$3/bin/it"
+mv "$3/bin/it" "$3/bin/anvil-local"
+chmod +x "$3/bin/python" "$3/bin/anvil-local"
+"""
+
+
+@pytest.mark.parametrize(("judged", "code"), [(0, 0), (1, 0), (3, 2), (132, 2)])
+def test_an_installation_is_done_when_each_model_has_given_a_verdict(
+    wheels: list[Path], tmp_path: Path, judged: int, code: int
+) -> None:
+    folder = unpack(bundle(tmp_path / "out.tar", wheels=wheels).path, tmp_path / "here")
+    (folder / "python").write_text(FAKE_PYTHON, encoding="utf-8")
+    (folder / "python").chmod(0o755)
+    done = install(folder, PYTHON="anvil-bundle/python", ANVIL_MODELS_DIR="weights", VERDICT=str(judged))
+    assert done.returncode == code, done.stderr
+    # Relative folders are those of who asks, not of the bundle.
+    assert [path.name for path in (folder.parent / "weights").iterdir()] == ["small.gguf"]
+    asked = (folder.parent / "home" / "asked").read_text(encoding="utf-8")
+    assert f"models verify {DEFAULT_MODEL}\njudge -m {DEFAULT_MODEL} " in asked
+    assert ("cannot judge here" in done.stderr) == (code == 2)
 
 
 def test_another_python_is_refused_before_anything_is_installed(wheels: list[Path], tmp_path: Path) -> None:

@@ -1,7 +1,7 @@
 """One file with everything for a machine without a network.
 
     wheels + models -> OUT.tar: wheels/, models/, requirements.txt (with hashes), SHA256SUMS, PLATFORM,
-                       bom.json (CycloneDX 1.5), LICENCES.txt, install.sh
+                       MODELS, bom.json (CycloneDX 1.5), LICENCES.txt, install.sh
 
 The same inputs give the same bytes: members are sorted and have no owner and no time.
 """
@@ -25,7 +25,7 @@ from pathlib import Path
 from typing import Any
 
 from anvil_local.errors import AnvilError, InputError, ModelError, UsageError
-from anvil_local.models import ModelEntry, resolve_model
+from anvil_local.models import DEFAULT_MODEL, ModelEntry, resolve_model
 from anvil_local.records import Record
 
 __all__ = ["Bundle", "bundle", "collect_wheels"]
@@ -62,26 +62,29 @@ def bundle(
     Args:
         output: the tar file; must not be there.
         wheels: every wheel that the other machine needs, see `collect_wheels`.
-        models: names of installed models; the default model without any.
+        models: names of installed models, each taken once; the default model without any.
         models_dir: the folder of installed models.
         say: told what is being done.
 
     Raises:
-        UsageError: the output exists, or a model is a file that is not in the models folder.
+        UsageError: the output exists, or a model is not named as the registry names it.
         ModelError: a model is not installed or not its pinned bytes.
         InputError: a wheel that cannot be read.
         AnvilError: the file cannot be written; nothing is left of it.
     """
     if output.exists():
         raise UsageError("this file is there already", value=str(output), hint="name another, or remove it")
-    resolved = [resolve_model(name, folder=models_dir, say=say) for name in models or (None,)]
-    for model in resolved:
-        if model.entry.origin != "bundled":
+    resolved = []
+    for name in dict.fromkeys(models or (DEFAULT_MODEL,)):
+        model = resolve_model(name, folder=models_dir, say=say)
+        # A path with a known model's bytes may have another file name, under which nobody would find it.
+        if model.entry.origin != "bundled" or model.entry.name != name:
             raise UsageError(
-                "only models of the registry can be bundled",
-                value=model.entry.name,
+                "only models of the registry can be bundled, by their names",
+                value=name,
                 hint="copy your own file beside the bundle and name it with `models add` over there",
             )
+        resolved.append(model)
     found = sorted(wheels, key=lambda path: path.name)
     described = [_describe(path) for path in found]
     with tempfile.TemporaryDirectory() as folder:
@@ -95,6 +98,7 @@ def bundle(
                 "PLATFORM",
                 f"{sys.platform} {platform.machine()} cp{sys.version_info[0]}{sys.version_info[1]}\n",
             ),
+            ("MODELS", "".join(f"{entry.name}\n" for entry in entries)),
             ("bom.json", _bill(described, entries)),
             ("LICENCES.txt", _licences(described, entries)),
             ("install.sh", files(__package__).joinpath("install.sh").read_text(encoding="utf-8")),
@@ -133,7 +137,7 @@ def collect_wheels(into: Path, *, places: Iterable[Path], source: Path | None = 
         source: the checkout, or a wheel of anvil_local; by default the checkout that this package runs from.
 
     Raises:
-        UsageError: no checkout and no wheel to make the package from.
+        UsageError: no checkout and no wheel to make the package from, or two builds of one wheel.
         ModelError: pip failed; its last lines are in the message.
     """
     if source is None:
@@ -146,8 +150,7 @@ def collect_wheels(into: Path, *, places: Iterable[Path], source: Path | None = 
     command = [sys.executable, "-P", "-m", "pip", "wheel", "--no-input", "--wheel-dir", str(into)]
     # Compiling here would give this machine's own build, not the one that was measured.
     command += ["--only-binary", ":all:"]
-    folders = {path.parent for place in places for path in place.rglob("*.whl")}
-    for folder in sorted(folders):
+    for folder in _folders(places):
         command += ["--find-links", str(folder)]
     done = subprocess.run(
         [*command, str(source)],
@@ -167,6 +170,20 @@ def collect_wheels(into: Path, *, places: Iterable[Path], source: Path | None = 
             "(scripts/demo keeps it in ~/.cache/anvil-local/wheels)",
         )
     return sorted(into.glob("*.whl"))
+
+
+def _folders(places: Iterable[Path]) -> list[Path]:
+    """The folders with wheels in them. Two builds of llama.cpp have one file name: pip would take any."""
+    found: dict[str, Path] = {}
+    for wheel in sorted(path for place in places for path in place.rglob("*.whl")):
+        other = found.setdefault(wheel.name, wheel)
+        if other.parent != wheel.parent and _sha256(other) != _sha256(wheel):
+            raise UsageError(
+                "there are two builds of this wheel",
+                value=wheel.name,
+                hint=f"choose one: --wheels {other.parent} or --wheels {wheel.parent}",
+            )
+    return sorted({wheel.parent for wheel in found.values()})
 
 
 def _write(path: Path, members: dict[str, Path]) -> None:
@@ -221,15 +238,20 @@ def _licences(wheels: Iterable[dict[str, str]], models: Iterable[ModelEntry]) ->
     return "".join(f"{name:<28} {version:<16} {licence}\n" for name, version, licence in rows)
 
 
+def _purl(wheel: dict[str, str]) -> str:
+    """The package URL, by which scanners know a package: `_` and `.` in names are written `-`."""
+    return f"pkg:pypi/{re.sub(r'[-_.]+', '-', wheel['name']).lower()}@{wheel['version']}"
+
+
 def _bill(wheels: Iterable[dict[str, str]], models: Iterable[ModelEntry]) -> str:
     """A CycloneDX 1.5 bill of materials."""
     components: list[dict[str, Any]] = [
         {
             "type": "library",
-            "bom-ref": f"pkg:pypi/{wheel['name'].lower()}@{wheel['version']}",
+            "bom-ref": _purl(wheel),
             "name": wheel["name"],
             "version": wheel["version"],
-            "purl": f"pkg:pypi/{wheel['name'].lower()}@{wheel['version']}",
+            "purl": _purl(wheel),
             "hashes": [{"alg": "SHA-256", "content": wheel["sha256"]}],
             "licenses": [{"license": {"name": wheel["licence"]}}],
         }

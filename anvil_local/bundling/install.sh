@@ -12,13 +12,21 @@ die() {
 
 here=$(cd "$(dirname "$0")" && pwd)
 venv=${1:-$HOME/anvil-local}
-case $venv in /*) ;; *) venv=$PWD/$venv ;; esac
 models=${ANVIL_MODELS_DIR:-${XDG_DATA_HOME:-$HOME/.local/share}/anvil-local/models}
 python=${PYTHON:-python3}
+# From here on the working directory is the bundle's.
+case $venv in /*) ;; *) venv=$PWD/$venv ;; esac
+case $models in /*) ;; *) models=$PWD/$models ;; esac
+case $python in /*) ;; */*) python=$PWD/$python ;; esac
+export ANVIL_MODELS_DIR="$models"
 cd "$here"
 
 sha256sum --check --strict --quiet SHA256SUMS ||
   die "a file of this bundle is not what it was: nothing was installed" "copy the bundle again"
+for file in wheels/* models/*; do
+  cut -c 67- SHA256SUMS | grep -qxF "$file" ||
+    die "$file is not of this bundle: nothing was installed" "unpack the bundle into an empty folder"
+done
 read -r made_for <PLATFORM
 found=$("$python" -c 'import platform, sys
 print("%s %s cp%d%d" % (sys.platform, platform.machine(), *sys.version_info[:2]))') ||
@@ -31,10 +39,17 @@ print("%s %s cp%d%d" % (sys.platform, platform.machine(), *sys.version_info[:2])
   --require-hashes --only-binary :all: -r requirements.txt
 mkdir -p "$models"
 for file in models/*.gguf; do
-  [ -e "$file" ] || continue
   # Never half a model under its own name.
   cp "$file" "$models/.$(basename "$file").part"
   mv "$models/.$(basename "$file").part" "$models/$(basename "$file")"
 done
-"$venv/bin/anvil-local" models verify
+while read -r model; do
+  "$venv/bin/anvil-local" models verify "$model"
+  # Only a verdict shows that llama.cpp runs here; 1 is a verdict too.
+  ANVIL_CACHE_DIR=$venv/first-check "$venv/bin/anvil-local" judge -m "$model" \
+    -c "Open from nine to five." "It opens at nine." >/dev/null || [ $? -eq 1 ] ||
+    die "installed, but $model cannot judge here; the reason is above" \
+      "llama.cpp needs libgomp1 and, on x86-64, a processor with AVX2"
+done <MODELS
+rm -rf "$venv/first-check"
 printf 'installed: %s/bin/anvil-local\n' "$venv"

@@ -38,15 +38,21 @@ def bundle(
 
     from anvil_local.bundling import bundle as write_bundle
     from anvil_local.bundling import collect_wheels
-    from anvil_local.errors import UsageError
+    from anvil_local.errors import AnvilError, UsageError
 
     if output.exists():
         raise UsageError("this file is there already", value=str(output), hint="name another, or remove it")
     cache = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "anvil-local" / "wheels"
-    with tempfile.TemporaryDirectory() as folder:
-        console.say("bringing the wheels together")
-        found = collect_wheels(Path(folder), places=wheels or [cache], source=package)
-        made = write_bundle(output, wheels=found, models=model or (), models_dir=models_dir, say=console.say)
+    try:
+        # Beside the output and not in /tmp, which is often small and kept in memory.
+        with tempfile.TemporaryDirectory(prefix=f".{output.name}.", dir=output.parent) as folder:
+            console.say("bringing the wheels together")
+            found = collect_wheels(Path(folder), places=wheels or [cache], source=package)
+            made = write_bundle(
+                output, wheels=found, models=model or (), models_dir=models_dir, say=console.say
+            )
+    except OSError as error:
+        raise AnvilError(f"the bundle cannot be made: {error.strerror}", where=str(output)) from error
     console.show(
         f"{made.path}  {made.bytes / 1e6:.0f} MB, {len(made.wheels)} wheels, {len(made.models)} models\n"
     )
