@@ -275,3 +275,9 @@ def test_nul_line_separators_and_very_long_words_are_kept() -> None:
 
 def test_errors_name_the_sample() -> None:
     assert refusal({**ANSWER, "id": "q7", "response": ""}).message.endswith("in sample 'q7'")
+
+
+def test_a_response_inside_an_object_is_refused_with_the_way_to_map_it() -> None:
+    with pytest.raises(InputError) as caught:
+        sample_from_row({"answer": {"text": "It rained."}}, where="f:1", number=1)
+    assert caught.value.hint == "`--map response=answer.KEY` says where in it the text is"

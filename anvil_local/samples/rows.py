@@ -252,7 +252,14 @@ def _read_answer(
     response = row[path]
     if not isinstance(response, str):
         raise InputError(
-            f"`{path}` must be text, not {json_kind(response)}", field=path, hint=_other_format(row)
+            f"`{path}` must be text, not {json_kind(response)}",
+            field=path,
+            hint=_other_format(row)
+            or (
+                f"`--map response={path}.KEY` says where in it the text is"
+                if isinstance(response, Mapping)
+                else None
+            ),
         )
     if not response.strip():
         raise InputError(
