@@ -28,6 +28,7 @@ from anvil_local.records import Record, Sample
 from anvil_local.samples import FIELD_NAMES, sample_from_row
 from anvil_local.samples.formats import find_format
 from anvil_local.samples.strict_json import check_json, json_kind
+from anvil_local.stats import normal, wilson
 
 if TYPE_CHECKING:
     import numpy as np
@@ -656,15 +657,10 @@ def _weighted_share(parts: Sequence[tuple[bool, float]], reason: str) -> Estimat
     weights = [weight for _, weight in parts]
     if len(set(weights)) < 2:
         return estimate_share(sum(true for true, _ in parts), len(parts), reason)
-    from scipy.stats import norm
-
     total = math.fsum(weights)
     share = math.fsum(weight for true, weight in parts if true) / total
-    n = total**2 / math.fsum(weight**2 for weight in weights)
-    z = float(norm.ppf((1 + _LEVEL) / 2))
-    middle = (share + z**2 / (2 * n)) / (1 + z**2 / n)
-    half = z * math.sqrt(share * (1 - share) / n + z**2 / (4 * n**2)) / (1 + z**2 / n)
-    return Estimate(value=share, low=max(0.0, middle - half), high=min(1.0, middle + half))
+    low, high = wilson(share, total**2 / math.fsum(weight**2 for weight in weights), normal())
+    return Estimate(value=share, low=low, high=high)
 
 
 def _kappa(sensitivity: float, specificity: float, prevalence: float) -> float:

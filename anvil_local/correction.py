@@ -1,7 +1,7 @@
 """What a rate would be without the judge's errors, as far as labels of people tell.
 
-    supported verdicts of a report + sensitivity, specificity of a card -> corrected_by_card
-    supported verdicts of a report + labels of some of its statements   -> corrected_by_labels
+    supported verdicts of a report + sensitivity, specificity of a card -> correct_by_card
+    supported verdicts of a report + labels of some of its statements   -> correct_by_labels
 
 The first needs no label of this report, but the card's errors must be those that the judge makes here,
 which nothing here can check. The second rests on labels of the very report.
@@ -190,7 +190,7 @@ def correct_by_labels(results: Iterable[SampleResult], rows: Sequence[LabelledRo
         statement, value = verdicts.get(row.id, (None, None))
         if value is None or statement != row.statement:
             raise InputError(
-                "this label is of no scored statement of the report",
+                "this label is of no statement that the model judged in this report",
                 value=row.id,
                 hint="labels must be what `anvil-local label` wrote for this very report",
             )
@@ -225,7 +225,7 @@ def prediction_powered(
     # Where all labels agree with the verdicts, the next one may not: one error each way among two more rows.
     spread = [w * w * (e - mean) ** 2 for w, e in zip(weights, errors, strict=True)]
     largest = max(weights)
-    extra = 2 * largest * largest if not any(spread) else 0.0
+    extra = 2 * largest * largest if len(set(errors)) == 1 else 0.0
     variance = len(errors) / (len(errors) - 1) * (math.fsum(spread) + extra) / total**2
     variance += ((rate_interval.high - rate_interval.low) / (2 * normal())) ** 2
     half = normal() * math.sqrt(variance)

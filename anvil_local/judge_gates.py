@@ -17,8 +17,8 @@ from typing import Literal
 from anvil_local.calibration import Estimate
 from anvil_local.cards import JudgeCard, Measurement, judge_parts, load_card, show_estimate
 from anvil_local.errors import InputError, UsageError
-from anvil_local.gates import COMPARISONS, JudgeGate, show_apart
-from anvil_local.gates.rules import decimals
+from anvil_local.gates import COMPARISONS, JudgeGate
+from anvil_local.gates.rules import compare
 from anvil_local.metrics import METRICS
 from anvil_local.records import Fingerprint, GateOutcome, Interval
 from anvil_local.reports.text import excerpt, plural
@@ -151,12 +151,7 @@ def _check(
         found += estimates
     worst = min(found, key=lambda pair: _order(gate, pair[1])) if found else None
     value = _value(gate, worst[1]) if worst else None
-    if value is None:
-        holds, shown, reference = False, "none", decimals(gate.threshold)
-    else:
-        holds = COMPARISONS[gate.comparison](value, gate.threshold)
-        shown, reference = show_apart(abs(value), gate.threshold)
-        shown = f"-{shown}" if value < 0 else shown
+    holds, shown, reference = compare(value, gate.comparison, gate.threshold)
     passed = holds and not complaints
     message = f"{gate.name} {shown} {gate.comparison} {reference}: {'PASS' if passed else 'FAIL'}"
     message += f" ({_counts(gate, worst)}card of {card.created[:10]})"

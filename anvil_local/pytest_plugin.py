@@ -275,9 +275,8 @@ class _Session:
 def _join(reports: Sequence[Report], *, complete: bool) -> Report:
     """The workers' reports as one, in the order of the tests' ids."""
     from anvil_local.errors import AnvilError
-    from anvil_local.scoring import summarize
+    from anvil_local.runner import join_reports
 
-    first = reports[0]
     if len({report.judge.digest for report in reports}) > 1:
         raise AnvilError("the workers judged with different judges: no report is written")
     results = [result for report in reports for result in report.results]
@@ -285,18 +284,7 @@ def _join(reports: Sequence[Report], *, complete: bool) -> Report:
     if len(reports) > 1:
         results.sort(key=lambda result: result.sample_id)
         gates.sort(key=lambda gate: gate.rule.split(" in ", 1)[-1])
-    metrics = tuple(dict.fromkeys(result.metric for result in results))
-    return first.model_copy(
-        update={
-            "created": min(report.created for report in reports),
-            "settings": first.settings.model_copy(update={"metrics": metrics}),
-            "summaries": summarize(results),
-            "gates": tuple(gates),
-            "passed": complete and all(gate.passed for gate in gates),
-            "complete": complete,
-            "results": tuple(results),
-        }
-    )
+    return join_reports(reports, results=results, gates=gates, complete=complete)
 
 
 _SESSION = pytest.StashKey[_Session]()
@@ -344,21 +332,17 @@ def anvil_judge(pytestconfig: pytest.Config) -> Iterator[Judge]:
 @pytest.fixture
 def anvil(request: pytest.FixtureRequest, anvil_judge: Judge) -> Anvil:
     """Assertions on answers and traces, judged offline by a local model."""
-    from anvil_local.assess import Options
+    from anvil_local.assess import check_shape
+    from anvil_local.cli.options import judging
     from anvil_local.config import load_config
     from anvil_local.errors import AnvilError
-    from anvil_local.samples import DEFAULT_FORMATTER
 
     session = request.config.stash[_SESSION]
     if session.options is None:
         try:
-            config = load_config(request.config.rootpath)
-            session.options = Options(
-                decomposition=config.decomposition,
-                language=config.language,
-                seed=config.seed,
-                formatter=config.formatter or DEFAULT_FORMATTER,
-            )
+            session.options = judging(load_config(request.config.rootpath))
+            if session.options.shape:
+                check_shape(anvil_judge)
         except AnvilError as error:
             _refuse(error)
     session.judge = anvil_judge

@@ -362,18 +362,10 @@ def _settings_judge(model: str | None) -> Judge:
 
 
 def _settings_options() -> Options:
-    from anvil_local.assess import Options
+    from anvil_local.cli.options import judging
     from anvil_local.config import load_config
-    from anvil_local.samples import DEFAULT_FORMATTER
 
-    config = load_config()
-    return Options(
-        decomposition=config.decomposition,
-        language=config.language,
-        seed=config.seed,
-        formatter=config.formatter or DEFAULT_FORMATTER,
-        shape=config.shape,
-    )
+    return judging(load_config())
 
 
 def _read(items: Iterable[Any], metrics: Sequence[_Metric]) -> list[Sample]:

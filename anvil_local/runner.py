@@ -178,6 +178,31 @@ def build_report(
     )
 
 
+def join_reports(
+    reports: Sequence[Report],
+    *,
+    results: Sequence[SampleResult],
+    gates: Sequence[GateOutcome],
+    complete: bool,
+) -> Report:
+    """One report of several of the same judge and settings; `results` and `gates` are all of theirs."""
+    first = reports[0]
+    return first.model_copy(
+        update={
+            "created": min(report.created for report in reports),
+            "settings": first.settings.model_copy(
+                update={"metrics": tuple(dict.fromkeys(result.metric for result in results))}
+            ),
+            "summaries": summarize(results),
+            "gates": tuple(gates),
+            "passed": complete and all(gate.passed for gate in gates),
+            "complete": complete,
+            "shard": None,
+            "results": tuple(results),
+        }
+    )
+
+
 def evaluate(
     samples: Iterable[Sample | Mapping[str, Any] | Any],
     *,

@@ -48,6 +48,7 @@ from anvil_local.judge import Judge
 from anvil_local.probes import Probe, digest_probes, load_probes
 from anvil_local.records import Fingerprint, Record, Statement
 from anvil_local.reports.text import judge_name
+from anvil_local.stats import wilson
 
 __all__ = [
     "FIT_AUROC",
@@ -290,15 +291,7 @@ def wilson_interval(right: int, total: int, level: float = LEVEL) -> tuple[float
     """
     if not 0 <= right <= total or total < 1:
         raise ValueError(f"no share: {right} of {total}")
-    z = NormalDist().inv_cdf((1 + level) / 2)
-    share = right / total
-    centre = share + z * z / (2 * total)
-    half = z * (share * (1 - share) / total + z * z / (4 * total * total)) ** 0.5
-    scale = 1 + z * z / total
-    # At the ends the bound is the share itself, which rounding would miss.
-    low = 0.0 if right == 0 else (centre - half) / scale
-    high = 1.0 if right == total else (centre + half) / scale
-    return low, high
+    return wilson(right / total, total, NormalDist().inv_cdf((1 + level) / 2))
 
 
 def auroc(margins: Sequence[tuple[int, float]]) -> float | None:

@@ -20,7 +20,7 @@ from anvil_local.errors import InputError, UsageError
 from anvil_local.gates import check_gates, parse_rules
 from anvil_local.records import GateOutcome, Report, Sample, Shard
 from anvil_local.reports.text import excerpt
-from anvil_local.scoring import summarize
+from anvil_local.runner import join_reports
 
 __all__ = ["block_of", "cut", "merge", "parse_shard", "shard_of"]
 
@@ -109,25 +109,12 @@ def merge(reports: Mapping[str, Report]) -> Report:
         rejected=len(first.rejected),
         thresholds=first.judge.parts.get("thresholds"),
     )
-    everything = (*_of_judge([report for _, report in parts]), *outcomes)
-    return first.model_copy(
-        update={
-            "created": min(report.created for _, report in parts),
-            "shard": None,
-            "settings": first.settings.model_copy(
-                update={"metrics": tuple(dict.fromkeys(result.metric for result in results))}
-            ),
-            "summaries": summarize(results),
-            "gates": everything,
-            "passed": all(outcome.passed for outcome in everything),
-            "results": results,
-        }
-    )
+    whole = [report for _, report in parts]
+    return join_reports(whole, results=results, gates=[*_of_judge(whole), *outcomes], complete=True)
 
 
 def _identity(one: Report, other: Report) -> Iterator[tuple[str, Any, Any]]:
     """What must be the same, in words, with both values."""
-    yield "the judge", one.judge.short, other.judge.short
     yield "the judge", one.judge.digest, other.judge.digest
     yield "the version of anvil-local", one.version, other.version
     settings = [report.settings.model_dump(mode="json", exclude={"metrics"}) for report in (one, other)]
@@ -136,7 +123,6 @@ def _identity(one: Report, other: Report) -> Iterator[tuple[str, Any, Any]]:
     assert one.shard
     assert other.shard
     yield "the number of shards", one.shard.count, other.shard.count
-    yield "the data", one.shard.data_sha256[:12], other.shard.data_sha256[:12]
     yield "the data", one.shard.data_sha256, other.shard.data_sha256
     yield "the rows refused", len(one.rejected), len(other.rejected)
 

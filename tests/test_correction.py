@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from itertools import pairwise
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -90,11 +91,19 @@ def test_what_has_no_interval_has_no_corrected_rate_but_a_reason() -> None:
     assert "fewer than 10" in str(prediction_powered(0.5, Interval(low=0.4, high=0.6), [0], [1.0])[1].reason)
 
 
-def test_labels_that_all_agree_leave_the_rate_and_widen_its_interval() -> None:
-    value, interval = prediction_powered(0.5, Interval(low=0.4, high=0.6), [0] * 30, [2.0] * 30)
-    assert value == 0.5
-    assert interval.low is not None
-    assert 0.3 < interval.low < 0.4
+@pytest.mark.parametrize("weight", [2.0, 0.1, 7 / 3])
+@pytest.mark.parametrize(("error", "value"), [(0, 0.5), (1, 1.0), (-1, 0.0)])
+def test_labels_that_all_say_the_same_do_not_make_the_rate_sure(
+    error: int, value: float, weight: float
+) -> None:
+    raw = Interval(low=0.4, high=0.6)
+    found, interval = prediction_powered(0.5, raw, [error] * 30, [weight] * 30)
+    assert found == pytest.approx(min(1.0, max(0.0, 0.5 + error)))
+    # One error each way among 30 is a standard error of about 0.05, beside that of the raw rate.
+    other, mixed = prediction_powered(0.5, raw, [error] * 28 + [error - 1, error + 1], [weight] * 30)
+    assert other is not None
+    assert interval.low == pytest.approx(mixed.low, abs=0.01)
+    assert interval.high == pytest.approx(mixed.high, abs=0.01)
 
 
 @given(st.floats(0, 1), st.floats(2, 1e5))
@@ -140,8 +149,8 @@ def saved(report: Report, tmp_path: Path) -> Path:
     return path
 
 
-def card(path: Path, judge: Fingerprint, right: int) -> Path:
-    """40 rows of each label, so many of them right."""
+def card(path: Path, judge: Fingerprint, right: int, *, task: str = "support", count: int = 1) -> Path:
+    """So many measurements of 40 rows of each label, so many of them right."""
     rows = [
         Judged(
             label=label, margin=1.0 if value else -1.0, value=value, mass=0.9, set="all", id=f"{label}-{n}"
@@ -149,15 +158,17 @@ def card(path: Path, judge: Fingerprint, right: int) -> Path:
         for label in (0, 1)
         for n, value in enumerate([label] * right + [1 - label] * (40 - right))
     ]
-    measured = Measurement(
-        title="Support",
-        task="support",
-        data=CardData(file="mine.jsonl", sha256="ee" * 32, rows=80, sets={"all": 80}),
-        measured=measure(rows, draws=50),
-        threshold=choose_threshold(rows),
-    )
-    write_card(make_card(judge, measurements=[measured]), [path])
+    measured = Measurement.model_validate({"title": "Mine", "task": task, **of_rows(rows)})
+    write_card(make_card(judge, measurements=[measured] * count), [path])
     return path
+
+
+def of_rows(rows: list[Judged]) -> dict[str, Any]:
+    return {
+        "data": CardData(file="mine.jsonl", sha256="ee" * 32, rows=80, sets={"all": 80}),
+        "measured": measure(rows, draws=50),
+        "threshold": choose_threshold(rows),
+    }
 
 
 def run(*arguments: str | Path) -> int:
@@ -222,3 +233,27 @@ def test_zeros_by_rule_are_no_errors_of_the_judge(tmp_path: Path, capsys: pytest
     found = json.loads(capsys.readouterr().out)["faithfulness"]
     # Every verdict of the model is 1, so the corrected share of them is 1; the other half stays 0.
     assert (found["raw"], found["corrected"]) == (0.5, 0.5)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "task", "count", "words"),
+    [
+        ([], "support", 2, "2 measurements for faithfulness"),
+        (["--set", "all"], "support", 2, "2 measurements for faithfulness"),
+        (["--set", "other"], "support", 1, "its sets: all"),
+        ([], "goal", 1, "measured nothing that this report holds"),
+    ],
+)
+def test_a_card_that_does_not_say_one_thing_of_the_report_is_refused(
+    arguments: list[str],
+    task: str,
+    count: int,
+    words: str,
+    report: Report,
+    saved: Path,
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    path = card(tmp_path / "card.json", report.judge, 36, task=task, count=count)
+    assert run("correct", saved, "--judge-card", path, *arguments) == 2
+    assert words in capsys.readouterr().err

@@ -35,6 +35,7 @@ LAYERS = (
     ("coreference",),
     ("language", "probes", "prompts", "samples", "stats"),
     ("paired", "records"),
+    ("packages",),
     ("errors", "_version"),
 )
 ROW = {name: number for number, names in enumerate(LAYERS) for name in names}

@@ -13,7 +13,6 @@ import json
 import os
 import platform
 import re
-import subprocess
 import sys
 import tarfile
 import tempfile
@@ -24,14 +23,14 @@ from importlib.resources import files
 from pathlib import Path
 from typing import Any
 
-from anvil_local.errors import AnvilError, InputError, ModelError, UsageError
+from anvil_local.errors import AnvilError, InputError, UsageError
 from anvil_local.models import DEFAULT_MODEL, ModelEntry, resolve_model
+from anvil_local.packages import require_pip, run_pip
 from anvil_local.records import Record
 
 __all__ = ["Bundle", "bundle", "collect_wheels"]
 
 _FOLDER = "anvil-bundle"
-_LLAMA = "llama_cpp_python"
 
 
 class Bundle(Record):
@@ -147,28 +146,18 @@ def collect_wheels(into: Path, *, places: Iterable[Path], source: Path | None = 
                 "this anvil_local does not run from a checkout, so there is nothing to make its wheel from",
                 hint="--package anvil_local-VERSION-py3-none-any.whl",
             )
-    command = [sys.executable, "-P", "-m", "pip", "wheel", "--no-input", "--wheel-dir", str(into)]
+    require_pip()
     # Compiling here would give this machine's own build, not the one that was measured.
-    command += ["--only-binary", ":all:"]
+    command = ["wheel", "--wheel-dir", str(into), "--only-binary", ":all:"]
     for folder in _folders(places):
         command += ["--find-links", str(folder)]
-    done = subprocess.run(
+    run_pip(
         [*command, str(source)],
-        stdin=subprocess.DEVNULL,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.STDOUT,
-        text=True,
-        errors="replace",
-        env=os.environ | {"PIP_DISABLE_PIP_VERSION_CHECK": "1", "PIP_REQUIRE_VIRTUALENV": "0"},
-        check=False,
+        work=into,
+        failure="pip could not bring the wheels together",
+        hint="the index must be within reach; a compiled llama-cpp-python is found with --wheels FOLDER "
+        "(scripts/demo keeps it in ~/.cache/anvil-local/wheels)",
     )
-    if done.returncode:
-        last = "\n".join(line for line in done.stdout.splitlines()[-6:] if line.strip())
-        raise ModelError(
-            f"pip could not bring the wheels together (exit {done.returncode}); its last lines:\n{last}",
-            hint="the index must be within reach; a compiled llama-cpp-python is found with --wheels FOLDER "
-            "(scripts/demo keeps it in ~/.cache/anvil-local/wheels)",
-        )
     return sorted(into.glob("*.whl"))
 
 

@@ -8,7 +8,8 @@ import os
 import shutil
 import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any
 
 from anvil_local.errors import AnvilError
@@ -58,6 +59,29 @@ def show_github(report: Report) -> None:
     sys.stderr.flush()
     if summary := os.environ.get("GITHUB_STEP_SUMMARY"):
         append_summary(report, summary)
+
+
+def show_report(
+    report: Report,
+    paths: Sequence[Path],
+    *,
+    json: bool,
+    verbose: bool,
+    github: bool,
+    min_sample_score: float | None,
+) -> None:
+    """Show a report and write its files, in this order: a full disk must not cost what was judged."""
+    from anvil_local.reports import render_json, render_terminal, write_reports
+
+    if github:
+        show_github(report)
+    if json:
+        show(render_json(report))
+    else:
+        saved = next((str(path) for path in paths if path.suffix.lower() == ".json"), None)
+        color = use_color(sys.stdout)
+        show(render_terminal(report, width=width(), color=color, verbose=verbose, path=saved))
+    write_reports(report, paths, min_sample_score=min_sample_score)
 
 
 def show_error(error: AnvilError) -> None:

@@ -11,7 +11,7 @@ from anvil_local.cli import console, options
 from anvil_local.errors import ExitCode, UsageError
 
 if TYPE_CHECKING:
-    from anvil_local.calibration import Task
+    from anvil_local.cards import Measurement
     from anvil_local.correction import CorrectedRate
     from anvil_local.records import Report
 
@@ -57,34 +57,52 @@ def correct(
 
 
 def _by_card(report: Report, path: Path | None, labelled_set: str | None) -> dict[str, CorrectedRate]:
-    from anvil_local.cards import judge_parts, load_card
-    from anvil_local.correction import correct_by_card
-    from anvil_local.metrics import METRICS
+    from datetime import UTC, datetime
 
-    assert path is not None
-    card = load_card(path)
-    found = {}
+    from anvil_local.correction import correct_by_card
+    from anvil_local.judge_gates import card_complaints, open_card, tasks_of
+
+    card = open_card(path, [])
+    assert card is not None
+    for complaint in card_complaints(
+        card, report.judge, tasks_of(report.settings.metrics), datetime.now(UTC)
+    ):
+        raise UsageError(
+            complaint,
+            where=str(path),
+            hint="its errors are not those of this report: `anvil-local calibrate` with the report's judge "
+            "writes its card",
+        )
+    found, fitting = {}, 0
     for name in report.settings.metrics:
-        task: Task = "support" if METRICS[name].kind == "statements" else "goal"
-        if judge_parts(report.judge, task) != judge_parts(card.judge, task):
+        measured = [item.measured for item in card.measurements if _is_about(item, name)]
+        if labelled_set is None:
+            numbers = [item.macro for item in measured]
+        else:
+            numbers = [one for item in measured for one in item.sets if one.set == labelled_set]
+        if len(numbers) > 1:
             raise UsageError(
-                "the card is of another judge: its errors are not those of this report",
-                value=f"{card.judge.short}; the report has {report.judge.short}",
-                hint="`anvil-local calibrate` with the report's judge writes its card",
+                f"the card has {len(numbers)} measurements for {name}", hint="say which with --set NAME"
             )
-        for item in card.measurements:
-            if item.task != task or item.metric not in (None, name):
-                continue
-            sets = {numbers.set: numbers for numbers in item.measured.sets}
-            if labelled_set is not None and labelled_set not in sets:
-                raise UsageError(
-                    "the card has no such set", value=labelled_set, hint=f"known: {', '.join(sets)}"
-                )
-            numbers = sets[labelled_set] if labelled_set else item.measured.macro
-            rate = correct_by_card([r for r in report.results if r.metric == name], numbers)
+        fitting += len(numbers)
+        for one in numbers:
+            rate = correct_by_card([result for result in report.results if result.metric == name], one)
             if rate:
                 found[name] = rate
+    if not fitting:
+        known = sorted({one.set for item in card.measurements for one in item.measured.sets})
+        raise UsageError(
+            "the card measured nothing that this report holds",
+            value=labelled_set,
+            hint=f"its sets: {', '.join(known)}",
+        )
     return found
+
+
+def _is_about(measurement: Measurement, metric: str) -> bool:
+    from anvil_local.judge_gates import tasks_of
+
+    return measurement.task in tasks_of([metric]) and measurement.metric in (None, metric)
 
 
 def _by_labels(report: Report, path: Path) -> dict[str, CorrectedRate]:

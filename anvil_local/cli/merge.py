@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from pathlib import Path
 from typing import Annotated
 
@@ -28,13 +27,7 @@ def merge(
     refused. Exits with 1 if a gate fails.
     """
     from anvil_local.errors import UsageError
-    from anvil_local.reports import (
-        check_report_paths,
-        load_report,
-        render_json,
-        render_terminal,
-        write_reports,
-    )
+    from anvil_local.reports import check_report_paths, load_report
     from anvil_local.shards import merge as merge_reports
 
     paths = check_report_paths(output or ())
@@ -44,20 +37,7 @@ def merge(
     for outcome in report.gates:
         if outcome.warning:
             console.say(f"warning: {outcome.warning}")
-    if github:
-        console.show_github(report)
-    if json:
-        console.show(render_json(report))
-    else:
-        saved = next((str(path) for path in paths if path.suffix.lower() == ".json"), None)
-        console.show(
-            render_terminal(
-                report,
-                width=console.width(),
-                color=console.use_color(sys.stdout),
-                verbose=verbose,
-                path=saved,
-            )
-        )
-    write_reports(report, paths, min_sample_score=min_sample_score)
+    console.show_report(
+        report, paths, json=json, verbose=verbose, github=github, min_sample_score=min_sample_score
+    )
     return ExitCode.OK if report.passed else ExitCode.GATE_FAILED

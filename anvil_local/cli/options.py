@@ -11,6 +11,7 @@ from anvil_local.cli import console
 from anvil_local.errors import UsageError
 
 if TYPE_CHECKING:
+    from anvil_local.assess import Options
     from anvil_local.config import Config
     from anvil_local.judge import Judge
     from anvil_local.records import Fingerprint
@@ -143,6 +144,20 @@ def given(
         "threshold": threshold,
         "models_dir": str(models_dir) if models_dir else None,
     }
+
+
+def judging(config: Config) -> Options:
+    """How the settings say that responses are cut and traces are formatted."""
+    from anvil_local.assess import Options
+    from anvil_local.samples import DEFAULT_FORMATTER
+
+    return Options(
+        decomposition=config.decomposition,
+        language=config.language,
+        seed=config.seed,
+        formatter=config.formatter or DEFAULT_FORMATTER,
+        shape=config.shape,
+    )
 
 
 def of_judge(fingerprint: Fingerprint) -> dict[str, Any]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from contextlib import closing
 from enum import StrEnum
 from typing import TYPE_CHECKING, Annotated
@@ -115,15 +114,15 @@ def run(
     """
     from datetime import UTC, datetime
 
-    from anvil_local.assess import Options, check_shape
+    from anvil_local.assess import check_shape
     from anvil_local.cards import find_coins
     from anvil_local.config import load_config
     from anvil_local.gates import is_settled, parse_rules
     from anvil_local.judge_gates import check_judge_gates, open_card, tasks_of
     from anvil_local.metrics import choose_metrics
-    from anvil_local.reports import check_report_paths, render_json, render_terminal, write_reports
+    from anvil_local.reports import check_report_paths
     from anvil_local.runner import build_report, check_fit, make_settings, run_samples
-    from anvil_local.samples import DEFAULT_FORMATTER, SampleFile, parse_mapping
+    from anvil_local.samples import SampleFile, parse_mapping
     from anvil_local.shards import cut, parse_shard, shard_of
 
     config = load_config(
@@ -166,13 +165,7 @@ def run(
             "a shard cannot stop early: only the whole knows when the gates are settled",
             hint="leave out --stop-early or --shard",
         )
-    how = Options(
-        decomposition=config.decomposition,
-        language=config.language,
-        seed=config.seed,
-        formatter=config.formatter or DEFAULT_FORMATTER,
-        shape=config.shape,
-    )
+    how = options.judging(config)
     created = datetime.now(UTC)
     with SampleFile(
         data, skip_bad_rows=config.skip_bad_rows, format=config.format, mapping=config.map
@@ -264,16 +257,9 @@ def run(
         for outcome in report.gates:
             if outcome.warning:
                 console.say(f"warning: {outcome.warning}")
-    if github:
-        console.show_github(report)
-    if json:
-        console.show(render_json(report))
-    else:
-        color = console.use_color(sys.stdout)
-        saved = next((str(path) for path in paths if path.suffix.lower() == ".json"), None)
-        console.show(render_terminal(report, width=console.width(), color=color, verbose=verbose, path=saved))
-    # After the report is shown: a full disk must not cost what was judged.
-    write_reports(report, paths, min_sample_score=min_sample_score)
+    console.show_report(
+        report, paths, json=json, verbose=verbose, github=github, min_sample_score=min_sample_score
+    )
     if not complete:
         console.say("interrupted: the report holds what was finished")
         return ExitCode.INTERRUPTED

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import closing
+from dataclasses import replace
 from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -65,11 +66,10 @@ def stability(
     Everything is judged about ten times, without the cache. Exits with 1 if a bit moved that cannot move on
     a machine in order: the same questions again, in another order, on other threads.
     """
-    from anvil_local.assess import Options
     from anvil_local.gates import parse_rules
     from anvil_local.metrics import choose_metrics
     from anvil_local.reports.files import write_whole
-    from anvil_local.samples import DEFAULT_FORMATTER, SampleFile
+    from anvil_local.samples import SampleFile
     from anvil_local.stability import measure_stability
 
     if output is not None and (output.suffix != ".json" or not output.absolute().parent.is_dir()):
@@ -93,12 +93,8 @@ def stability(
     # Rules about the judge are about its card: no data can turn them over.
     _, gates = parse_rules(config.gates)
     choices = choose_metrics(config.metrics)
-    how = Options(
-        decomposition=config.decomposition,
-        language=config.language,
-        seed=config.seed,
-        formatter=config.formatter or DEFAULT_FORMATTER,
-    )
+    # Whether a refused statement is contradicted is another question.
+    how = replace(options.judging(config), shape=False)
     with SampleFile(data, format=config.format, mapping=config.map) as file:
         file.check()
         samples = list(islice(file, limit))

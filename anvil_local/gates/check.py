@@ -21,6 +21,7 @@ from anvil_local.gates.rules import (
     SHARES,
     TARGETS,
     Gate,
+    compare,
     decimals,
     show_apart,
 )
@@ -81,11 +82,7 @@ def _check_gate(
         end = getattr(interval, gate.bound) if interval and number is not None else None
         value = None if end is None else Fraction(end)
     summary = summarize_group(gate.metric, chosen)
-    if value is None:
-        holds, shown, reference = False, "none", decimals(gate.threshold)
-    else:
-        holds = COMPARISONS[gate.comparison](value, gate.threshold)
-        shown, reference = show_apart(value, gate.threshold)
+    holds, shown, reference = compare(value, gate.comparison, gate.threshold)
     complaints = [] if gate.aggregate == "unscored" else _excess(summary, limit, rejected)
     passed = holds and not complaints
     flips = None if complaints or value is None else _flips(gate, chosen)

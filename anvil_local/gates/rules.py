@@ -262,6 +262,14 @@ def _parse_number(number: str, text: str) -> Fraction:
     return threshold
 
 
+def compare(value: Fraction | None, comparison: Comparison, threshold: Fraction) -> tuple[bool, str, str]:
+    """Whether the rule holds, and both numbers as decimals; no value holds nothing. Kappa may be below 0."""
+    if value is None:
+        return False, "none", decimals(threshold)
+    shown, reference = show_apart(abs(value), threshold)
+    return COMPARISONS[comparison](value, threshold), f"-{shown}" if value < 0 else shown, reference
+
+
 def show_apart(value: Fraction, threshold: Fraction) -> tuple[str, str]:
     """Both numbers as decimals, with as many digits as it takes to see which one is larger.
 
