@@ -67,6 +67,14 @@ def test_a_faithful_answer_passes(suite: pytest.Pytester) -> None:
     suite.runpytest().assert_outcomes(passed=1)
 
 
+def test_the_settings_of_the_project_hold_here_too(suite: pytest.Pytester) -> None:
+    suite.path.joinpath("anvil.toml").write_text("shape = true\n", encoding="utf-8")
+    make(suite, "lambda task, fields: 1.5 if task == 'contradict' else -1.25", TWO_CLAIMS)
+    result = suite.runpytest()
+    result.assert_outcomes(failed=1)
+    result.stdout.fnmatch_lines(["E         contradicted * It opens at nine.*"])
+
+
 def test_a_failure_shows_statements_verdicts_margins_context_and_the_judge(suite: pytest.Pytester) -> None:
     make(suite, "[2.5, -1.25]", TWO_CLAIMS)
     result = suite.runpytest()
