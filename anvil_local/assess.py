@@ -15,6 +15,7 @@ from anvil_local.errors import EngineError, PromptTooLong, UsageError
 from anvil_local.judge import Judge
 from anvil_local.language import content_words, detect_language, load_language, matches
 from anvil_local.metrics import Metric
+from anvil_local.padding import ask_padding, mark_padding
 from anvil_local.records import (
     Decomposition,
     GoalVerdicts,
@@ -59,6 +60,8 @@ class Options:
     """The trace formatter."""
     shape: bool = False
     """Whether refused statements are asked for contradiction."""
+    padding: bool = False
+    """Whether statements are asked for what bears on the question and what is known without the context."""
 
     def __post_init__(self) -> None:
         """Refuse an unknown formatter now, not at the first trace."""
@@ -256,11 +259,18 @@ def _judge_statements(prepared: Prepared, result: SampleResult, judge: Judge) ->
         language=prepared.options.language,
         shape=prepared.options.shape,
     )
+    question = prepared.sample.question
+    if prepared.options.padding and prepared.context.strip():
+        judged = ask_padding(judged, question, judge)
+    judged = mark_padding(judged, question, language=prepared.options.language)
     flags: list[str] = []
     if not prepared.context.strip():
         flags.append("empty_context")
     if any(item.verdict.windows > 1 for item in judged):
         flags.append("windows")
+    bearing = [item.bears.value for item in judged if item.bears is not None]
+    if 0 in bearing and 1 not in bearing:
+        flags.append("beside_the_question")
     return score_statements(
         result.model_copy(
             update={"statements": judged, "decomposition": decomposition, "flags": tuple(flags)}

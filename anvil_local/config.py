@@ -65,6 +65,8 @@ class Config(Record):
     """The trace formatter."""
     shape: bool = False
     """Whether refused statements are asked for contradiction."""
+    padding: bool = False
+    """Whether statements are asked for what bears on the question and what is known without the context."""
     cache: bool = True
     """Whether verdicts are kept and found again."""
     cache_dir: str | None = None

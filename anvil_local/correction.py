@@ -11,34 +11,80 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Sequence
+from datetime import UTC, datetime
 
 from anvil_local.calibration import Estimate, LabelledRow, Numbers
-from anvil_local.errors import InputError
-from anvil_local.records import Interval, Record, SampleResult
+from anvil_local.cards import JudgeCard
+from anvil_local.errors import InputError, UsageError
+from anvil_local.judge_gates import card_complaints, tasks_of
+from anvil_local.records import CorrectedRate, Interval, Report, SampleResult
 from anvil_local.scoring import pooled_interval
 from anvil_local.stats import LEVEL, clustered_interval, normal, wilson
 
-__all__ = ["CorrectedRate", "correct_by_card", "correct_by_labels", "prediction_powered", "rogan_gladen"]
+__all__ = [
+    "correct_by_card",
+    "correct_by_labels",
+    "correct_report",
+    "prediction_powered",
+    "rogan_gladen",
+]
 
 DRAWS = 20_000
 _FEW = 10
 
 
-class CorrectedRate(Record):
-    """A pooled share beside what it is without the judge's errors."""
+def correct_report(
+    report: Report, card: JudgeCard, *, labelled_set: str | None = None, now: datetime | None = None
+) -> dict[str, CorrectedRate]:
+    """Correct the pooled share of each metric of a report that a judge card speaks of.
 
-    raw: float
-    """The share of verdicts that are 1."""
-    raw_interval: Interval
-    """Its interval, which knows nothing of the judge's errors."""
-    corrected: float | None
-    """The corrected share; None with a reason in the interval."""
-    interval: Interval
-    """The interval of the corrected share; ends of None have a reason."""
-    method: str
-    """How it was corrected."""
-    labels: int
-    """Labels that it rests on."""
+    Args:
+        report: a whole one.
+        card: of the same judge.
+        labelled_set: the card's set that is most like the report's data; the mean over its sets if None.
+        now: the time to hold the card's date against.
+
+    Raises:
+        UsageError: the card is of another judge, measured nothing that the report holds, or measured it in
+            several ways without a set that says which.
+    """
+    for complaint in card_complaints(
+        card, report.judge, tasks_of(report.settings.metrics), now or datetime.now(UTC)
+    ):
+        raise UsageError(
+            complaint,
+            hint="its errors are not those of this report: `anvil-local calibrate` with the report's judge "
+            "writes its card",
+        )
+    found, fitting = {}, 0
+    for name in report.settings.metrics:
+        measured = [
+            item.measured
+            for item in card.measurements
+            if item.task in tasks_of([name]) and item.metric in (None, name)
+        ]
+        if labelled_set is None:
+            numbers = [item.macro for item in measured]
+        else:
+            numbers = [one for item in measured for one in item.sets if one.set == labelled_set]
+        if len(numbers) > 1:
+            raise UsageError(
+                f"the card has {len(numbers)} measurements for {name}",
+                hint="`anvil-local correct --set NAME` says which",
+            )
+        fitting += len(numbers)
+        for one in numbers:
+            rate = correct_by_card([result for result in report.results if result.metric == name], one)
+            if rate:
+                found[name] = rate
+    if not fitting:
+        known = sorted({one.set for item in card.measurements for one in item.measured.sets})
+        raise UsageError(
+            "the card measured nothing that this report holds",
+            value=labelled_set,
+            hint=f"its sets: {', '.join(known)}",
+        )
+    return found
 
 
 def correct_by_card(results: Iterable[SampleResult], numbers: Numbers) -> CorrectedRate | None:

@@ -47,7 +47,7 @@ class Judge(Protocol):
         ...
 
     def ask(self, task: str, fields: Mapping[str, str]) -> Verdict:
-        """One yes/no question; `task` is `support`, `goal` or `contradict`.
+        """One yes/no question; `task` is `support`, `goal`, `contradict` or `bears`.
 
         Raises:
             PromptTooLong: the question does not fit into the window.
@@ -207,9 +207,11 @@ class GgufJudge:
 
     def threshold_of(self, task: str) -> float:
         """The margin above which a verdict is 1: given by the user, or measured with the adapter, or 0."""
-        # The user's threshold was chosen for support and goal; `contradict` is another question.
-        if self._threshold is not None and task != "contradict":
+        # The user's threshold was chosen for support and goal; these are other questions.
+        if self._threshold is not None and task not in ("bears", "contradict"):
             return self._threshold
+        if (own := self._prompt(task).threshold) is not None:
+            return own
         adapter = self._prompt(task).adapter
         return self.model.entry.adapters[adapter].threshold if adapter else 0.0
 

@@ -30,6 +30,7 @@ __all__ = [
     "load_language",
     "makes_claim",
     "matches",
+    "seeks",
     "split_sentences",
     "words",
 ]
@@ -97,6 +98,7 @@ class Language:
     negation: frozenset[str]
     denial: frozenset[str]
     asks: frozenset[str]
+    seeks: frozenset[str]
     joins: frozenset[str]
     short: str
     no_claim: re.Pattern[str]
@@ -140,6 +142,7 @@ def load_language(code: str) -> Language:
         negation=listed("negation"),
         denial=listed("denial"),
         asks=listed("asks"),
+        seeks=listed("seeks"),
         joins=listed("joins"),
         short=table["short"],
         no_claim=re.compile(
@@ -282,6 +285,17 @@ def asks(text: str, language: Language) -> bool:
     if language.code in ("ja", "zh", "hi", "ar"):  # the word that asks can stand anywhere
         return any(word in text for word in language.asks)
     return any(token.split("'")[0] in language.asks for token in words(text)[:4])
+
+
+def seeks(text: str, language: Language) -> bool:
+    """Whether the text asks for more than yes or no: what the answer says is not yet in the question."""
+    if not language.spaced:
+        return any(word in text for word in language.seeks)
+    # The first word that asks decides: "In which year", but not "Did Anna, who lives here,".
+    first = next(
+        (t for token in words(text) if (t := token.split("'")[0]) in language.asks | language.seeks), ""
+    )
+    return first in language.seeks
 
 
 def has_address(text: str, language: Language) -> bool:

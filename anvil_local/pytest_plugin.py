@@ -336,6 +336,7 @@ def anvil(request: pytest.FixtureRequest, anvil_judge: Judge) -> Anvil:
     from anvil_local.cli.options import judging
     from anvil_local.config import load_config
     from anvil_local.errors import AnvilError
+    from anvil_local.padding import check_padding
 
     session = request.config.stash[_SESSION]
     if session.options is None:
@@ -343,6 +344,8 @@ def anvil(request: pytest.FixtureRequest, anvil_judge: Judge) -> Anvil:
             session.options = judging(load_config(request.config.rootpath))
             if session.options.shape:
                 check_shape(anvil_judge)
+            if session.options.padding:
+                check_padding(anvil_judge)
         except AnvilError as error:
             _refuse(error)
     session.judge = anvil_judge

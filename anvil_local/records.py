@@ -159,6 +159,8 @@ class Reason(StrEnum):
     """The statement alone does not fit into the window."""
     ENGINE_ERROR = "engine_error"
     """llama.cpp failed on this question."""
+    ONLY_PADDING = "only_padding"
+    """Without padding nothing is left (gates on `adjusted`)."""
     NO_TOOL_RESULTS = "no_tool_results"
     """The trace holds no tool result, so nothing shows what was done."""
     NO_AGENT_WORDS = "no_agent_words"
@@ -216,6 +218,19 @@ class Shape(StrEnum):
     """The context does not say it."""
 
 
+class Padding(StrEnum):
+    """In what way a statement says nothing that was asked."""
+
+    DUPLICATE = "duplicate"
+    """The content words and the verdict of an earlier statement of the same response."""
+    RESTATES_QUESTION = "restates_question"
+    """It says no more than a question that asks for more than yes or no."""
+    KNOWN = "known"
+    """The judge says 1 without the context (`--padding`)."""
+    ASIDE = "aside"
+    """It does not bear on the question, while another statement does (`--padding`)."""
+
+
 class JudgedStatement(Record):
     """A statement with its verdict. One statement, one verdict, always."""
 
@@ -225,6 +240,12 @@ class JudgedStatement(Record):
     """What the judge said."""
     contradiction: Verdict | None = None
     """1 if the context contradicts it, 0 if it is not stated: asked of refused statements with `--shape`."""
+    unaided: Verdict | None = None
+    """The verdict without the context: asked of supported statements with `--padding`."""
+    bears: Verdict | None = None
+    """1 if it bears on the question: asked with `--padding`, where there is a question."""
+    padding: tuple[Padding, ...] = ()
+    """In what ways it is padding; its verdict counts all the same."""
 
     @property
     def shape(self) -> Shape | None:
@@ -284,6 +305,10 @@ class SampleResult(Record):
     """Verdicts that are 0 or 1."""
     unscored: int = 0
     """Verdicts that could not be decided."""
+    padded: int = 0
+    """Supported statements that are padding; they count in the score."""
+    adjusted: float | None = None
+    """The score without them (faithfulness); None when unscored, or when nothing is left."""
     statements: tuple[JudgedStatement, ...] = ()
     """Every statement with its verdict (faithfulness)."""
     decomposition: Decomposition | None = None
@@ -337,6 +362,23 @@ class Interval(Record):
     """Why there are no ends."""
 
 
+class CorrectedRate(Record):
+    """A pooled share beside what it is without the judge's errors."""
+
+    raw: float
+    """The share of verdicts that are 1."""
+    raw_interval: Interval
+    """Its interval, which knows nothing of the judge's errors."""
+    corrected: float | None
+    """The corrected share; None with a reason in the interval."""
+    interval: Interval
+    """The interval of the corrected share; ends of None have a reason."""
+    method: str
+    """How it was corrected."""
+    labels: int
+    """Labels that it rests on."""
+
+
 class MetricSummary(Record):
     """A metric over all its samples."""
 
@@ -362,10 +404,18 @@ class MetricSummary(Record):
     """Verdicts that could not be decided."""
     reasons: dict[str, int] = {}
     """How often each reason left a sample unscored."""
+    padded: int = 0
+    """Supported statements that are padding (see `Padding`)."""
+    adjusted: float | None = None
+    """The mean of the sample scores without them; None where nothing is left, and for goals."""
+    only_padding: int = 0
+    """Scored samples of which nothing is left without them; not part of `adjusted`."""
     mean_interval: Interval | None = None
     """Of `mean`: how far it would move with other samples of the same kind."""
     pooled_interval: Interval | None = None
     """Of `pooled`, with samples as clusters of their verdicts."""
+    adjusted_interval: Interval | None = None
+    """Of `adjusted`."""
 
 
 class GateOutcome(Record):
@@ -407,6 +457,8 @@ class Settings(Record):
     """Name and version of the trace formatter; part of the goal metrics."""
     shape: bool = False
     """Whether refused statements were asked for contradiction."""
+    padding: bool = False
+    """Whether statements were asked for what bears on the question and what is known without the context."""
     gates: tuple[str, ...] = ()
     """The gate rules."""
     max_unscored: float = 0.05
@@ -456,6 +508,8 @@ class Report(Record):
     """Which part of a run this is; None for a whole one. The gates on scores of a part are not checked."""
     not_judged: int = 0
     """Results left out because the outcome of the gates could no longer change (`--stop-early`)."""
+    corrected: dict[str, CorrectedRate] = {}
+    """The pooled share without the judge's errors as its card tells them, by metric (`--judge-card`)."""
     rejected: tuple[str, ...] = ()
     """Rows that were refused and skipped, with `FILE:LINE` and the reason (`--skip-bad-rows`)."""
     results: tuple[SampleResult, ...]

@@ -70,6 +70,7 @@ def replay(report: Report, judge: Judge, *, on_progress: Callable[[Progress], No
         seed=settings.seed,
         formatter=settings.formatter,
         shape=settings.shape,
+        padding=settings.padding,
     )
     # A sample under several metrics stands in the report once for each.
     by_metric: dict[str, list[SampleResult]] = {}
@@ -121,6 +122,10 @@ def _verdicts(result: SampleResult) -> Iterator[tuple[tuple[str, int], Verdict]]
         yield (item.statement.text, item.statement.sentence), item.verdict
         if item.contradiction:
             yield (f"contradicted: {item.statement.text}", item.statement.sentence), item.contradiction
+        if item.unaided:
+            yield (f"without the context: {item.statement.text}", item.statement.sentence), item.unaided
+        if item.bears:
+            yield (f"bears on the question: {item.statement.text}", item.statement.sentence), item.bears
     if result.goal:
         for name in ("reached", "claimed", "done"):
             yield (name, 0), getattr(result.goal, name)

@@ -14,6 +14,7 @@ from anvil_local.errors import InputError, NothingToJudge, UsageError
 from anvil_local.gates import UNSTABLE_BAND, Gate, JudgeGate, check_gates
 from anvil_local.judge import Judge
 from anvil_local.metrics import GROUPS, Choice, Metric, choose_metrics, missing_fields
+from anvil_local.padding import check_padding
 from anvil_local.records import GateOutcome, Report, Sample, SampleResult, Settings, Shard
 from anvil_local.samples import as_samples
 from anvil_local.scoring import summarize
@@ -198,6 +199,7 @@ def join_reports(
             "passed": complete and all(gate.passed for gate in gates),
             "complete": complete,
             "shard": None,
+            "corrected": {},
             "results": tuple(results),
         }
     )
@@ -241,6 +243,8 @@ def evaluate(
     check_fit(rows, choices)
     if options.shape:
         check_shape(judge)
+    if options.padding:
+        check_padding(judge)
     results = list(run_samples(rows, judge=judge, choices=choices, options=options, on_progress=on_progress))
     settings = make_settings(results, options, rules, max_unscored)
     return build_report(results, judge=judge, settings=settings, gates=rules, created=created)
@@ -261,6 +265,7 @@ def make_settings(
         seed=options.seed,
         formatter=options.formatter,
         shape=options.shape,
+        padding=options.padding,
         gates=tuple(gate.rule for gate in gates),
         max_unscored=max_unscored,
         unstable_band=band,

@@ -15,6 +15,7 @@ from anvil_local.stats import clustered_interval
 
 __all__ = [
     "Tally",
+    "exact_adjusted",
     "exact_lowest",
     "exact_mean",
     "exact_pooled",
@@ -27,6 +28,7 @@ __all__ = [
     "summarize",
     "summarize_group",
     "tally",
+    "without_padding",
 ]
 
 
@@ -38,7 +40,10 @@ def score_statements(result: SampleResult) -> SampleResult:
     When no statement could be decided it is None with the reason of the verdicts.
     """
     verdicts = [judged.verdict for judged in result.statements]
-    return _score(result, verdicts, if_none=result.reason or Reason.NO_STATEMENTS)
+    scored = _score(result, verdicts, if_none=result.reason or Reason.NO_STATEMENTS)
+    padded = sum(bool(judged.padding) and judged.verdict.value == 1 for judged in result.statements)
+    adjusted = exact_adjusted(scored.model_copy(update={"padded": padded}))
+    return scored.model_copy(update={"padded": padded, "adjusted": _nearest(adjusted)})
 
 
 def score_goal(result: SampleResult) -> SampleResult:
@@ -82,6 +87,34 @@ def exact_score(result: SampleResult) -> Fraction | None:
     return Fraction(repr(result.score))
 
 
+def exact_adjusted(result: SampleResult) -> Fraction | None:
+    """The score without supported statements that are padding; None when nothing is left.
+
+    Refused statements stay, padding or not: what the context does not bear out is a fault whatever was
+    asked. So it is never above the score.
+    """
+    if result.goal or result.scored <= result.padded:
+        return None
+    return Fraction(result.supported - result.padded, result.scored - result.padded)
+
+
+def without_padding(results: Iterable[SampleResult]) -> list[SampleResult]:
+    """The results as if supported statements that are padding had not been written; a sample of nothing
+    else is unscored."""
+    return [
+        result.model_copy(
+            update={
+                "score": _nearest(exact_adjusted(result)),
+                "reason": result.reason
+                or (Reason.ONLY_PADDING if 0 < result.scored <= result.padded else None),
+                "supported": result.supported - result.padded,
+                "scored": result.scored - result.padded,
+            }
+        )
+        for result in results
+    ]
+
+
 def exact_mean(results: Iterable[SampleResult]) -> Fraction | None:
     """The mean of the sample scores; None when no sample is scored."""
     scores = _exact_scores(results)
@@ -118,6 +151,9 @@ def summarize_group(metric: str, results: Sequence[SampleResult]) -> MetricSumma
     """All `results` as one summary under the name `metric`."""
     unscored = [result for result in results if result.score is None]
     reasons = Counter(str(result.reason or Reason.ENGINE_ERROR) for result in unscored)
+    padded = sum(result.padded for result in results)
+    # Without padding both are the same number; of goals there is none.
+    bare = [] if any(result.goal for result in results) else without_padding(results)
     return MetricSummary(
         metric=metric,
         samples=len(results),
@@ -130,6 +166,12 @@ def summarize_group(metric: str, results: Sequence[SampleResult]) -> MetricSumma
         scored=sum(result.scored for result in results),
         unscored=sum(result.unscored for result in results),
         reasons=dict(sorted(reasons.items())),
+        padded=padded,
+        adjusted=_nearest(exact_mean(bare)),
+        only_padding=sum(
+            one.score is None and two.score is not None for one, two in zip(bare, results, strict=False)
+        ),
+        adjusted_interval=mean_interval(bare) if bare else None,
         mean_interval=mean_interval(results),
         pooled_interval=pooled_interval(results),
     )
@@ -171,6 +213,8 @@ class Tally(Record):
     """Traces of which a part was left out because they are longer than the window."""
     flags: dict[str, int]
     """How many samples carry each flag."""
+    padding: dict[str, int]
+    """Supported statements that are padding, by the first way in which they are."""
 
 
 def tally(results: Iterable[SampleResult]) -> Tally:
@@ -179,6 +223,7 @@ def tally(results: Iterable[SampleResult]) -> Tally:
     dropped: Counter[str] = Counter()
     undecided: Counter[str] = Counter()
     flags: Counter[str] = Counter()
+    padding: Counter[str] = Counter()
     for result in results:
         flags.update(set(result.flags))
         if result.decomposition:
@@ -186,6 +231,11 @@ def tally(results: Iterable[SampleResult]) -> Tally:
             without_claim += result.decomposition.without_claim
             fallbacks += result.decomposition.fallbacks
             dropped.update(str(candidate.reason) for candidate in result.decomposition.dropped)
+        padding.update(
+            str(judged.padding[0])
+            for judged in result.statements
+            if judged.padding and judged.verdict.value == 1
+        )
         verdicts = [judged.verdict for judged in result.statements]
         if result.goal:
             verdicts.append(result.goal.reached)
@@ -203,6 +253,7 @@ def tally(results: Iterable[SampleResult]) -> Tally:
         windowed=windowed,
         cut_traces=cut_traces,
         flags=dict(sorted(flags.items())),
+        padding=dict(sorted(padding.items())),
     )
 
 

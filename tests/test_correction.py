@@ -13,13 +13,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from anvil_local.calibration import Estimate, Judged, choose_threshold, estimate_share, measure
-from anvil_local.cards import CardData, Measurement, make_card, write_card
+from anvil_local.cards import CardData, Measurement, load_card, make_card, write_card
 from anvil_local.cli import app as cli
-from anvil_local.correction import effective_size, prediction_powered, rogan_gladen
+from anvil_local.cli import options
+from anvil_local.correction import correct_report, effective_size, prediction_powered, rogan_gladen
 from anvil_local.judge import FakeJudge
 from anvil_local.labels import Label, render_labels, select_verdicts
 from anvil_local.records import Fingerprint, Interval, Report
-from anvil_local.reports import render_json
+from anvil_local.reports import load_report, render_json
 from anvil_local.runner import evaluate
 from anvil_local.stats import clustered_interval, normal, wilson
 
@@ -121,6 +122,39 @@ def test_more_rows_on_the_card_make_the_interval_narrower() -> None:
         assert interval.high is not None
         widths.append(interval.high - interval.low)
     assert all(wide > narrow for wide, narrow in pairwise(widths))
+
+
+# Beside the raw rate, in a report
+
+
+def test_a_run_with_a_card_holds_the_corrected_rates(
+    report: Report, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    data = tmp_path / "data.jsonl"
+    data.write_text("".join(f"{result.sample.model_dump_json()}\n" for result in report.results))
+    monkeypatch.setattr(
+        options,
+        "build_judge",
+        lambda config, refresh=False: FakeJudge(
+            lambda task, fields: 1.0 if "snow" not in fields["statement"] else -1.0
+        ),
+    )
+    out = [tmp_path / f"out.{suffix}" for suffix in ("json", "md", "html")]
+    path = card(tmp_path / "card.json", report.judge, 36)
+    assert run("run", data, "--judge-card", path, *(word for o in out for word in ("-o", o))) == 0
+    assert "pooled 0.25; without the judge's errors 0.19 [" in " ".join(capsys.readouterr().out.split())
+    found = load_report(out[0])
+    assert found.corrected["faithfulness"].corrected == pytest.approx(0.1875)
+    assert found.corrected["faithfulness"].labels == 80
+    assert found.corrected == correct_report(found, load_card(path))
+    for o in out[1:]:
+        assert "errors 0.19" in o.read_text(encoding="utf-8")
+    # A coin's card says why there is none; another judge's card is noted and corrects nothing.
+    assert run("run", data, "--judge-card", card(tmp_path / "coin.json", report.judge, 20)) == 0
+    assert "no corrected rate, the card does not tell the judge" in " ".join(capsys.readouterr().out.split())
+    other = Fingerprint(digest="f" * 64, parts={"model": {"name": "other"}})
+    assert run("run", data, "--judge-card", card(tmp_path / "other.json", other, 36)) == 0
+    assert "note: no corrected rates: the card is of another judge" in capsys.readouterr().err
 
 
 # The command

@@ -27,7 +27,7 @@ LAYERS = (
     ("explanation", "labels", "runner", "selfcheck"),
     ("judge_gates",),
     ("assess", "cards"),
-    ("cache", "calibration", "decompose", "planning", "reports", "voting"),
+    ("cache", "calibration", "decompose", "padding", "planning", "reports", "voting"),
     ("judge",),
     ("engine", "gates", "grammar", "models"),
     ("gguf",),

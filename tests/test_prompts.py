@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 
 from anvil_local.errors import ModelFileInvalid, UsageError
 from anvil_local.grammar import PATTERNS
+from anvil_local.judge import digest
 from anvil_local.prompts import PROFILES, Prompt, load_profile
 from anvil_local.prompts.templates import split_chat_template
 
@@ -19,7 +20,7 @@ FIELDS = {
     "decompose": {"question", "answer", "sentence"},
     "workflow": {"trace"},
 }
-OPTIONAL = {"contradict": {"context", "statement"}}
+OPTIONAL = {"bears": {"question", "statement"}, "contradict": {"context", "statement"}}
 
 
 def kind(task: str) -> str:
@@ -53,7 +54,7 @@ def test_a_prompt_has_the_fields_of_its_task_each_once(name: str, task: str) -> 
 @pytest.mark.parametrize(("name", "task"), ALL)
 def test_a_prompt_asks_for_a_verdict_or_for_text(name: str, task: str) -> None:
     prompt = load_profile(name)[task]
-    asks = kind(task) in ("support", "goal", "contradict")
+    asks = kind(task) in ("support", "goal", "contradict", "bears")
     assert (prompt.labels is not None) == asks
     assert (prompt.grammar in PATTERNS) == (not asks)
     assert prompt.wrap in ("chat", "none")
@@ -86,7 +87,10 @@ def test_no_two_prompts_share_an_id() -> None:
 def test_what_changes_most_comes_last(name: str, task: str) -> None:
     prompt = load_profile(name)[task]
     last = {"support": "statement", "goal": "outcome", "decompose": "sentence", "workflow": "trace"}
-    last["contradict"] = "statement"
+    # The default model is asked the support question turned round.
+    last |= {"contradict": "statement", "bears": "question" if name == "smollm2" else "statement"}
+    if task.endswith("@base"):
+        last["bears"] = "statement"
     inside = [text for text in prompt.segments if "{" in text]
     assert "{" + last[kind(task)] + "}" in inside[-1]
 
@@ -183,3 +187,46 @@ def test_a_template_that_fails_cheats_or_attacks_is_refused_with_a_way_out(templ
         split_chat_template(template)
     assert error.value.hint
     assert "--prompts plain" in error.value.hint
+
+
+# Prompts that no fingerprint holds: what a store keeps under their names must stay true.
+PINNED = {
+    ("chat", "bears"): "7c4c408e9f9cc5da",
+    ("chat", "support@2"): "e8c7afa438b55cd2",
+    ("chat", "support@3"): "b0ae70a2cb08b0db",
+    ("chat", "goal@2"): "ac242c28e50d9a10",
+    ("chat", "goal@3"): "bc00525326b6152c",
+    ("granite-guardian", "bears"): "7c4c408e9f9cc5da",
+    ("granite-guardian", "goal@2"): "ac242c28e50d9a10",
+    ("granite-guardian", "goal@3"): "bc00525326b6152c",
+    ("minicheck", "bears"): "7c4c408e9f9cc5da",
+    ("minicheck", "goal@2"): "ac242c28e50d9a10",
+    ("minicheck", "goal@3"): "bc00525326b6152c",
+    ("plain", "bears"): "27dd179ffd58f20f",
+    ("plain", "support@2"): "dce06f67b75bb390",
+    ("plain", "support@3"): "dca0d65346b619df",
+    ("plain", "goal@2"): "8450f14eba8fb940",
+    ("plain", "goal@3"): "21798bf1978d138b",
+    ("smollm2", "bears"): "2c08a36142e33cb1",
+    ("smollm2", "support@2"): "bdeafe0d5b39d32b",
+    ("smollm2", "support@3"): "f34790796b9b1d0d",
+    ("smollm2", "goal@2"): "a2c1dd0e88d01304",
+    ("smollm2", "goal@3"): "92ff51814b2eee76",
+}
+
+
+@pytest.mark.parametrize(("name", "task"), sorted(PINNED))
+def test_a_prompt_outside_the_fingerprint_never_changes_under_its_name(name: str, task: str) -> None:
+    prompt = load_profile(name)[task]
+    found = digest([prompt.id, prompt.segments, prompt.labels, prompt.threshold])[:16]
+    assert found == PINNED[name, task], "give the changed prompt another task name: stores hold its answers"
+
+
+def test_every_prompt_outside_the_fingerprint_is_pinned() -> None:
+    outside = {
+        (name, task)
+        for name in PROFILES
+        for task in load_profile(name)
+        if not task.endswith("@base") and (task == "bears" or task[-1].isdigit())
+    }
+    assert set(PINNED) == outside

@@ -11,9 +11,7 @@ from anvil_local.cli import console, options
 from anvil_local.errors import ExitCode, UsageError
 
 if TYPE_CHECKING:
-    from anvil_local.cards import Measurement
-    from anvil_local.correction import CorrectedRate
-    from anvil_local.records import Report
+    from anvil_local.records import CorrectedRate, Report
 
 
 def correct(
@@ -57,52 +55,12 @@ def correct(
 
 
 def _by_card(report: Report, path: Path | None, labelled_set: str | None) -> dict[str, CorrectedRate]:
-    from datetime import UTC, datetime
-
-    from anvil_local.correction import correct_by_card
-    from anvil_local.judge_gates import card_complaints, open_card, tasks_of
+    from anvil_local.correction import correct_report
+    from anvil_local.judge_gates import open_card
 
     card = open_card(path, [])
     assert card is not None
-    for complaint in card_complaints(
-        card, report.judge, tasks_of(report.settings.metrics), datetime.now(UTC)
-    ):
-        raise UsageError(
-            complaint,
-            where=str(path),
-            hint="its errors are not those of this report: `anvil-local calibrate` with the report's judge "
-            "writes its card",
-        )
-    found, fitting = {}, 0
-    for name in report.settings.metrics:
-        measured = [item.measured for item in card.measurements if _is_about(item, name)]
-        if labelled_set is None:
-            numbers = [item.macro for item in measured]
-        else:
-            numbers = [one for item in measured for one in item.sets if one.set == labelled_set]
-        if len(numbers) > 1:
-            raise UsageError(
-                f"the card has {len(numbers)} measurements for {name}", hint="say which with --set NAME"
-            )
-        fitting += len(numbers)
-        for one in numbers:
-            rate = correct_by_card([result for result in report.results if result.metric == name], one)
-            if rate:
-                found[name] = rate
-    if not fitting:
-        known = sorted({one.set for item in card.measurements for one in item.measured.sets})
-        raise UsageError(
-            "the card measured nothing that this report holds",
-            value=labelled_set,
-            hint=f"its sets: {', '.join(known)}",
-        )
-    return found
-
-
-def _is_about(measurement: Measurement, metric: str) -> bool:
-    from anvil_local.judge_gates import tasks_of
-
-    return measurement.task in tasks_of([metric]) and measurement.metric in (None, metric)
+    return correct_report(report, card, labelled_set=labelled_set)
 
 
 def _by_labels(report: Report, path: Path) -> dict[str, CorrectedRate]:

@@ -157,6 +157,7 @@ def judging(config: Config) -> Options:
         seed=config.seed,
         formatter=config.formatter or DEFAULT_FORMATTER,
         shape=config.shape,
+        padding=config.padding,
     )
 
 

@@ -14,8 +14,9 @@ from anvil_local.errors import ExitCode, ModelError, UsageError
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from anvil_local.cards import JudgeCard
     from anvil_local.judge import Judge
-    from anvil_local.records import GateOutcome, SampleResult
+    from anvil_local.records import GateOutcome, Report, SampleResult
 
 
 class Decomposition(StrEnum):
@@ -80,6 +81,12 @@ def run(
         bool | None,
         typer.Option("--shape", help="Ask of refused statements: contradicted, or only not stated?"),
     ] = None,
+    padding: Annotated[
+        bool | None,
+        typer.Option(
+            "--padding", help="Ask of statements: beside the question, or known without the context?"
+        ),
+    ] = None,
     data_format: options.DataFormat = None,
     map: options.Map = None,
     skip_bad_rows: options.SkipBadRows = None,
@@ -120,6 +127,7 @@ def run(
     from anvil_local.gates import is_settled, parse_rules
     from anvil_local.judge_gates import check_judge_gates, open_card, tasks_of
     from anvil_local.metrics import choose_metrics
+    from anvil_local.padding import check_padding
     from anvil_local.reports import check_report_paths
     from anvil_local.runner import build_report, check_fit, make_settings, run_samples
     from anvil_local.samples import SampleFile, parse_mapping
@@ -138,6 +146,7 @@ def run(
         seed=seed,
         formatter=formatter,
         shape=shape,
+        padding=padding,
         format=data_format,
         map=parse_mapping(map or ()),
         skip_bad_rows=skip_bad_rows,
@@ -186,6 +195,8 @@ def run(
         with closing(options.build_judge(config, refresh=refresh)) as judge:
             if config.shape:
                 check_shape(judge)
+            if config.padding:
+                check_padding(judge)
             _check_judge(judge, required=selfcheck, quiet=quiet, models_dir=config.models_dir)
             if card is not None and judge_gates:
                 fitting = {choice.metric.name for row in samples for choice in choices if choice.fits(row)}
@@ -243,6 +254,8 @@ def run(
                 not_judged=not_judged,
                 shard=part,
             )
+        if card is not None and part is None:
+            report = _correct(report, card, quiet=quiet)
         hits = getattr(judge, "hits", 0)
         if hits and not quiet:
             console.say(f"note: {hits} verdicts were in the cache (--refresh judges them anew)")
@@ -264,6 +277,18 @@ def run(
         console.say("interrupted: the report holds what was finished")
         return ExitCode.INTERRUPTED
     return ExitCode.OK if report.passed else ExitCode.GATE_FAILED
+
+
+def _correct(report: Report, card: JudgeCard, *, quiet: bool) -> Report:
+    """The report with the rates that its judge's card corrects, or a note why there are none."""
+    from anvil_local.correction import correct_report
+
+    try:
+        return report.model_copy(update={"corrected": correct_report(report, card)})
+    except UsageError as error:
+        if not quiet:
+            console.say(f"note: no corrected rates: {error.message}")
+        return report
 
 
 def _warn_of_judge(outcomes: Sequence[GateOutcome], *, quiet: bool) -> None:

@@ -94,7 +94,7 @@ def stability(
     _, gates = parse_rules(config.gates)
     choices = choose_metrics(config.metrics)
     # Whether a refused statement is contradicted is another question.
-    how = replace(options.judging(config), shape=False)
+    how = replace(options.judging(config), shape=False, padding=False)
     with SampleFile(data, format=config.format, mapping=config.map) as file:
         file.check()
         samples = list(islice(file, limit))

@@ -74,7 +74,7 @@ def _check_gate(
     thresholds: Mapping[str, float],
     rejected: int,
 ) -> GateOutcome:
-    chosen = [result for result in results if gate.selects(result)]
+    chosen = gate.choose(results)
     number = number_of(gate, chosen, rejected=rejected)
     interval = interval_of(gate, chosen, rejected=rejected)
     value = number
@@ -125,7 +125,7 @@ def number_of(gate: Gate, chosen: Sequence[SampleResult], *, rejected: int = 0) 
 
 def interval_of(gate: Gate, chosen: Sequence[SampleResult], *, rejected: int = 0) -> Interval | None:
     """The interval of that number; None for the lowest score, which has none."""
-    if gate.aggregate == "mean":
+    if gate.aggregate in ("adjusted", "mean"):
         return mean_interval(chosen)
     if gate.aggregate == "pooled":
         return pooled_interval(chosen)
@@ -170,7 +170,12 @@ def _flips(gate: Gate, chosen: Sequence[SampleResult]) -> int | None:
 
     if gate.value is not None:
         return flips_of_share(samples, partial(_inside, gate), test, rising=rising)
-    flips = {"lowest": flips_of_lowest, "mean": flips_of_mean, "pooled": flips_of_pooled}
+    flips = {
+        "adjusted": flips_of_mean,
+        "lowest": flips_of_lowest,
+        "mean": flips_of_mean,
+        "pooled": flips_of_pooled,
+    }
     return flips[gate.aggregate](samples, test, rising=rising)
 
 
@@ -202,6 +207,7 @@ def _too_fine(gate: Gate, chosen: Sequence[SampleResult]) -> str | None:
     if gate.bound or gate.comparison == "==" or gate.aggregate == "unscored" or not scored:
         return None
     steps = {
+        "adjusted": (len(scored) * math.lcm(*scored), "steps"),
         "mean": (len(scored) * math.lcm(*scored), "steps"),
         "pooled": (sum(scored), "verdicts"),
         "lowest": (max(scored), "verdicts a sample"),
@@ -218,7 +224,7 @@ def _too_fine(gate: Gate, chosen: Sequence[SampleResult]) -> str | None:
     step = floor + 1 if gate.comparison.startswith(">") else floor
     sign = ">=" if gate.comparison.startswith(">") else "<="
     of = f"{step} of {count} {noun}"
-    if gate.aggregate == "mean":
+    if gate.aggregate in ("adjusted", "mean"):
         of = f"{len(scored)} samples can reach"
     return (
         f"{gate.rule}: {count} {noun} cannot express {decimals(gate.threshold)}; the rule acts as "

@@ -43,7 +43,7 @@ def _standing(
     gate: Gate, results: Sequence[SampleResult], remaining: int, limit: Fraction, rejected: int
 ) -> bool | None:
     """False or True: it fails or passes whatever comes. None: open."""
-    chosen = [result for result in results if gate.selects(result)]
+    chosen = gate.choose(results)
     low, high = _range(gate, chosen, remaining, rejected)
     can_pass, must_pass = _can_and_must(gate, low, high)
     unscored = sum(result.score is None for result in chosen) + rejected

@@ -3,7 +3,8 @@
     rule = METRIC [ "." AGGREGATE ] [ "." BOUND ] OP NUMBER [ "where" KEY "=" VALUE { "and" KEY "=" VALUE } ]
 
     METRIC     a name of the catalogue, or a group: goal is goal_with_reference and goal_without_reference
-    AGGREGATE  mean (when left out) | pooled | lowest | unscored | above(X) | at_least(X)
+    AGGREGATE  mean (when left out) | adjusted | pooled | lowest | unscored | above(X) | at_least(X)
+               adjusted: the mean without supported statements that are padding (metrics of statements)
                above(X): the share of scored samples whose score is above X
     BOUND      low | high: the end of the number's 95 % interval
     OP         >= | > | <= | < | ==
@@ -28,7 +29,7 @@ from typing import Literal
 from anvil_local.errors import UsageError
 from anvil_local.metrics import GROUPS, METRICS
 from anvil_local.records import Record, SampleResult
-from anvil_local.scoring import exact_lowest, exact_mean, exact_pooled
+from anvil_local.scoring import exact_lowest, exact_mean, exact_pooled, without_padding
 
 TARGETS: dict[str, tuple[str, ...]] = {**{name: (name,) for name in METRICS}, **GROUPS}
 """The name in a rule -> the metrics whose results it looks at."""
@@ -42,6 +43,7 @@ def unscored_share(results: Sequence[SampleResult]) -> Fraction | None:
 
 
 AGGREGATES: dict[str, Callable[[Sequence[SampleResult]], Fraction | None]] = {
+    "adjusted": exact_mean,  # of what `Gate.choose` leaves
     "lowest": exact_lowest,
     "mean": exact_mean,
     "pooled": exact_pooled,
@@ -105,6 +107,11 @@ class Gate(Record):
         if self.where:
             name += " where " + " and ".join(f"{key}={_quoted(value)}" for key, value in self.where)
         return name
+
+    def choose(self, results: Iterable[SampleResult]) -> list[SampleResult]:
+        """The results that the rule looks at; for `adjusted` without padding."""
+        chosen = [result for result in results if self.selects(result)]
+        return without_padding(chosen) if self.aggregate == "adjusted" else chosen
 
     def selects(self, result: SampleResult) -> bool:
         """Whether the rule looks at this result."""
@@ -210,6 +217,8 @@ def _parse_name(name: str, text: str) -> dict[str, object]:
     if aggregate not in AGGREGATES:
         shares = [f"{share}(X)" for share in SHARES]
         raise unknown_name("aggregate", aggregate, text, AGGREGATES, shares)
+    if aggregate == "adjusted" and any(METRICS[name].kind != "statements" for name in TARGETS[metric]):
+        raise UsageError("a goal has no padding", value=text, hint="known: mean, pooled, above(X)")
     if aggregate == "lowest" and bound:
         raise UsageError("the lowest score has no interval", value=text, hint="known: mean, pooled, above(X)")
     return fields

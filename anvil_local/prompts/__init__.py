@@ -1,9 +1,9 @@
 """Versioned prompt texts and their rendering into segments.
 
 A *profile* (one TOML file) holds the prompts that fit a kind of model; a *task* is one prompt of it
-(`support`, `goal`, `decompose`, `workflow`, and in some `contradict`, `support@2`). A prompt is a list of
-segments, from what changes least (the instruction) to what changes most (the statement): the engine keeps
-leading segments decoded.
+(`support`, `goal`, `decompose`, `workflow`, and in some `bears`, `contradict`, `support@2`). A prompt is a
+list of segments, from what changes least (the instruction) to what changes most (the statement): the engine
+keeps leading segments decoded.
 
 Placeholders are found once, in our own text. Data is never searched for placeholders and never
 joined with our text before it is tokenised: it stays a piece of its own (`Piece.is_data`).
@@ -60,6 +60,8 @@ class Prompt:
     """The system message, for prompts that go through a chat template."""
     grammar: str | None = None
     """The grammar of the text, a key of `grammar.PATTERNS`."""
+    threshold: float | None = None
+    """The margin above which the answer is 1, where it is this prompt's own."""
     follows: str | None = None
     """The task whose leading segments it begins with: asked after it, it costs its last segment alone. It is
     never borrowed from a base without that task, whose prompt it was written for."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from anvil_local.records import GoalVerdicts, JudgedStatement, Report, SampleResult, Verdict
-from anvil_local.reports.text import excerpt, plural, show_counts, show_margin, show_score
+from anvil_local.reports.text import excerpt, plural, show_counts, show_interval, show_margin, show_score
 from anvil_local.scoring import Tally
 
 _ROWS_SHOWN = 5
@@ -58,13 +58,15 @@ def headline(result: SampleResult) -> str:
 
 def note_rows(notes: Tally, report: Report) -> list[tuple[str, str]]:
     """What a reader of the scores should know besides: label and text."""
-    rows: list[tuple[str, str]] = []
+    rows: list[tuple[str, str]] = [("corrected", line) for line in describe_corrected(report)]
     if notes.dropped:
         rows.append(("dropped statements", _total(notes.dropped)))
     if notes.without_claim:
         rows.append(("without a claim", f"{notes.without_claim} of {plural(notes.sentences, 'sentence')}"))
     if notes.fallbacks:
         rows.append(("sentences kept whole", f"{notes.fallbacks} of {plural(notes.sentences, 'sentence')}"))
+    if notes.padding:
+        rows.append(("padding", describe_padding(notes, report)))
     if notes.undecided:
         rows.append(("undecided verdicts", _total(notes.undecided)))
     if notes.windowed:
@@ -79,6 +81,33 @@ def note_rows(notes: Tally, report: Report) -> list[tuple[str, str]]:
     return rows
 
 
+def describe_corrected(report: Report) -> list[str]:
+    """The pooled shares without the judge's errors, beside the raw ones, a line a metric."""
+    lines = []
+    for name, rate in report.corrected.items():
+        raw = f"{excerpt(name, 60)} pooled {show_score(rate.raw)}"
+        if rate.corrected is None:
+            lines.append(f"{raw}: no corrected rate, {rate.interval.reason}")
+        else:
+            lines.append(
+                f"{raw}; without the judge's errors {show_score(rate.corrected)} "
+                f"{show_interval(rate.interval)} ({rate.method}, {plural(rate.labels, 'label')} of its card)"
+            )
+    return lines
+
+
+def describe_padding(notes: Tally, report: Report) -> str:
+    """How many supported statements are padding, and the score without them, with its interval."""
+    lines = []
+    for summary in report.summaries:
+        if summary.padded:
+            line = f"{show_score(summary.adjusted)} {show_interval(summary.adjusted_interval)}".rstrip()
+            if summary.only_padding:
+                line += f", {plural(summary.only_padding, 'sample')} nothing but padding"
+            lines.append(line)
+    return f"{_total(notes.padding)} supported; score without them {'; '.join(lines)}"
+
+
 def _total(counts: dict[str, int]) -> str:
     return f"{sum(counts.values())} ({show_counts(counts)})"
 
@@ -91,6 +120,8 @@ def _statement(judged: JudgedStatement, response: str | None, limit: int | None)
         span = excerpt(response[statement.start : statement.end], limit)
         if span and span != text:
             details.append(f"in: {span}")
+    if judged.padding:
+        details.append("padding: " + ", ".join(str(way).replace("_", " ") for way in judged.padding))
     word = str(judged.shape).replace("_", " ") if judged.shape else _WORDS[verdict.value]
     return Finding(word, _margin(verdict), text, tuple(details))
 

@@ -155,6 +155,7 @@ def _metric(summary: MetricSummary, report: Report) -> dict[str, Any]:
             else (("95 % interval", show_interval(summary.mean_interval)),)
         ),
         *(() if goal else (("pooled", _with_interval(summary)), ("lowest", show_score(summary.lowest)))),
+        *((("without padding", show_score(summary.adjusted)),) if summary.padded else ()),
         ("unscored", unscored),
     ]
     return {
@@ -377,6 +378,8 @@ def _statement(judged: JudgedStatement, finding: Finding) -> dict[str, Any]:
     notes = list(origin.get(judged.statement.origin, []))
     if judged.contradiction and judged.contradiction.margin is not None:
         notes.append(f"margin of contradiction {show_margin(judged.contradiction.margin)}")
+    if judged.padding:
+        notes.append("padding: " + ", ".join(str(way).replace("_", " ") for way in judged.padding))
     return {
         "text": _words(judged.statement.text),
         **_verdict(judged.verdict, word=finding.word, margin=finding.margin, notes=notes),

@@ -6,9 +6,9 @@ import re
 from collections.abc import Iterable
 
 from anvil_local.records import Interval, MetricSummary, Report
-from anvil_local.reports.findings import find, headline
+from anvil_local.reports.findings import describe_corrected, describe_padding, find, headline
 from anvil_local.reports.text import excerpt, judge_name, plural, show_counts, show_interval, show_score
-from anvil_local.scoring import rank_worst
+from anvil_local.scoring import rank_worst, tally
 
 SIZE_LIMIT = 1024 * 1024
 """GitHub refuses a step summary above 1 MiB (docs.github.com, workflow commands, job summaries)."""
@@ -137,6 +137,9 @@ def _notes(report: Report) -> list[str]:
         notes.append(
             f"Stopped early: {report.not_judged} more could not change the outcome and were not judged."
         )
+    notes += [f"Corrected: {code(line)}." for line in describe_corrected(report)]
+    if (counts := tally(report.results)).padding:
+        notes.append(f"Padding: {code(describe_padding(counts, report))}.")
     if report.rejected:
         notes.append(f"{plural(len(report.rejected), 'row')} of the data refused and skipped.")
     return notes
