@@ -9,6 +9,7 @@ Other languages are left alone (`resolve_sentences` returns them unchanged).
 
 from __future__ import annotations
 
+import itertools
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass, field
@@ -52,7 +53,7 @@ _PREPOSITIONS = _words(
     """
     in on at by for from of with during after before since until under over between among through
     within without despite throughout according due because when while although though if as once
-    where whereas to like unlike about around near across against along beyond upon besides following
+    where whereas to like behind beside above below inside outside onto past unlike about around near across against along beyond upon besides following
     """
 )
 _PARTICIPLES = _words(
@@ -376,8 +377,10 @@ def _learn_description(subject: _Mention, text: str, story: _Story) -> None:
         noun = re.split(r" (?:of|in|for|from|by|with|on|at|to)\b", named["what"])[0].split()[-1].lower()
         if noun not in _VAGUE:
             story.described.setdefault(noun, set()).add(subject.text)
-    head = re.split(r" (?:of|for) ", subject.text)[0].split()[-1].lower()
-    if subject.plural and len(subject.text.split()) >= 3 and head.isalpha() and head not in story.described:
+    # "The roses in the garden": what "the garden" is, is not said by them.
+    words = subject.text.lower().split()
+    head = next((a for a, b in itertools.pairwise(words) if b in _PREPOSITIONS), words[-1])
+    if subject.plural and len(words) >= 3 and head.isalpha() and head not in story.described:
         longer = re.sub(r"^(?:some|many|most|several|the|other) ", "", subject.text, flags=re.IGNORECASE)
         if head != longer.lower() and "and" not in longer.split():
             story.described[head] = {f"The {longer}"}

@@ -122,6 +122,12 @@ def test_a_description_becomes_the_one_name_that_it_was_said_of(text: str, wante
     assert last(text) == wanted
 
 
+@pytest.mark.parametrize("preposition", ["in", "at", "near", "behind", "of", "from", "beside", "on"])
+def test_a_place_is_not_called_by_what_is_there(preposition: str) -> None:
+    text = f"The red roses {preposition} the garden are wet. The garden has a bench."
+    assert last(text) == "The garden has a bench."
+
+
 def test_a_person_of_the_question_can_be_meant() -> None:
     assert resolve("She was born in Lund.", "Where was Mara Holt born?") == ["Mara Holt was born in Lund."]
 
