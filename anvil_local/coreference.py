@@ -53,7 +53,8 @@ _PREPOSITIONS = _words(
     """
     in on at by for from of with during after before since until under over between among through
     within without despite throughout according due because when while although though if as once
-    where whereas to like behind beside above below inside outside onto past unlike about around near across against along beyond upon besides following
+    where whereas to like unlike about around near across against along beyond upon besides following
+    behind beside above below inside outside onto past
     """
 )
 _PARTICIPLES = _words(
