@@ -29,9 +29,9 @@ from anvil_local.records import (
     Verdict,
     Workflow,
 )
-from anvil_local.samples import DEFAULT_FORMATTER, View, render_trace
+from anvil_local.samples import COMPACTING, DEFAULT_FORMATTER, View, render_blocks, render_trace
 from anvil_local.scoring import score_goal, score_statements
-from anvil_local.windows import cut_trace, cut_windows
+from anvil_local.windows import compact_trace, cut_trace, cut_windows
 
 _WORKFLOW_LIMIT = 160
 """Tokens of goal and end state together."""
@@ -41,6 +41,9 @@ _STATEMENT = 96
 
 _BORNE_OUT = 0.75
 """The share of the content words of an inferred goal or end state that the trace must have."""
+
+_HEAD = 24
+"""Characters by which a block that was shortened is known: its number and who speaks."""
 
 _SMALLEST_ROOM = 64
 """A window with less room for the context than this cannot judge: the statement is too long for it."""
@@ -295,7 +298,7 @@ def infer_workflow(messages: Sequence[Message], judge: Judge, options: Options) 
     room = judge.room("workflow", {}) - _WORKFLOW_LIMIT
     if room < _SMALLEST_ROOM:
         raise PromptTooLong("the window is too small to read a trace")
-    trace, _ = _flatten(messages, room, "all", judge, options)
+    trace = flatten(messages, room, "all", judge, options).text
     writing = judge.write("workflow", {"trace": trace}, limit=_WORKFLOW_LIMIT)
     found = {}
     for line in writing.text.split("\n"):
@@ -330,7 +333,7 @@ def _judge_goal(prepared: Prepared, result: SampleResult, judge: Judge) -> Sampl
         # What the model infers is a summary of what the user said; without it, those words themselves.
         desired = workflow.user_goal if workflow else first_words(messages)
     assert desired is not None
-    reached, cut = ask_goal(messages, desired, "all", judge, prepared.options)
+    reached, flat = ask_goal(messages, desired, "all", judge, prepared.options)
     claimed = done = None
     if not any(message.role is Role.AI and message.content.strip() for message in messages):
         claimed = Verdict(value=None, reason=Reason.NO_AGENT_WORDS, windows=0)
@@ -348,40 +351,69 @@ def _judge_goal(prepared: Prepared, result: SampleResult, judge: Judge) -> Sampl
         claimed=claimed or ask_goal(messages, desired, "claimed", judge, prepared.options)[0],
         done=done or ask_goal(messages, desired, "done", judge, prepared.options)[0],
         formatter=prepared.options.formatter,
-        cut_tokens=cut,
+        cut_tokens=flat.cut_tokens,
+        shortened=flat.shortened,
+        left_out=flat.left_out,
     )
     flags = []
-    if cut:
+    if flat.cut_tokens:
         flags.append("trace_cut")
     if goal.claimed.value == 1 and goal.done.value == 0:
         flags.append("claimed_not_done")
     return score_goal(result.model_copy(update={"goal": goal, "flags": tuple(flags)}))
 
 
+@dataclass(frozen=True)
+class Flat:
+    """A view of a trace as the judge reads it."""
+
+    text: str
+    cut_tokens: int = 0
+    """Tokens left out; 0 when all fits."""
+    shortened: tuple[int, ...] = ()
+    """Messages, from 1, of which a part was left out."""
+    left_out: tuple[int, ...] = ()
+    """Messages, from 1, that were left out."""
+
+
 def ask_goal(
     messages: Sequence[Message], desired: str, view: View, judge: Judge, options: Options
-) -> tuple[Verdict, int]:
-    """The goal question on one view of the trace, and the tokens of the trace that were left out."""
+) -> tuple[Verdict, Flat]:
+    """The goal question on one view of the trace, and what was left out of it."""
+    flat = Flat("")
     try:
         room = judge.room("goal", {"outcome": desired})
         if room < _SMALLEST_ROOM:
-            return Verdict(value=None, reason=Reason.PROMPT_TOO_LONG), 0
-        trace, cut = _flatten(messages, room, view, judge, options)
-        return judge.ask("goal", {"trace": trace, "outcome": desired}), cut
+            return Verdict(value=None, reason=Reason.PROMPT_TOO_LONG), flat
+        flat = flatten(messages, room, view, judge, options)
+        return judge.ask("goal", {"trace": flat.text, "outcome": desired}), flat
     except PromptTooLong:
-        return Verdict(value=None, reason=Reason.PROMPT_TOO_LONG), 0
+        return Verdict(value=None, reason=Reason.PROMPT_TOO_LONG), flat
     except EngineError:
-        return Verdict(value=None, reason=Reason.ENGINE_ERROR), 0
+        return Verdict(value=None, reason=Reason.ENGINE_ERROR), flat
 
 
-def _flatten(
-    messages: Sequence[Message], room: int, view: View, judge: Judge, options: Options
-) -> tuple[str, int]:
-    """A view of the trace as text that fits, and the tokens left out: never the user's first words."""
-    blocks = render_trace(messages, formatter=options.formatter, view=view)
+def flatten(messages: Sequence[Message], room: int, view: View, judge: Judge, options: Options) -> Flat:
+    """A view of the trace as text that fits, and what was left out: never the user's first words."""
+    blocks = render_blocks(messages, formatter=options.formatter, view=view)
     first = next((n for n, message in enumerate(messages) if message.role is Role.HUMAN), 0)
-    upto = render_trace(messages[: first + 1], formatter=options.formatter, view=view)
-    return cut_trace(blocks, room, count_tokens=judge.count_tokens, goal=max(0, len(upto) - 1))
+    goal = max(0, sum(block.message <= first for block in blocks) - 1)
+    texts = [block.text for block in blocks]
+    if options.formatter in COMPACTING:
+        roles = [messages[block.message].role for block in blocks]
+        text, cut = compact_trace(texts, roles, room, count_tokens=judge.count_tokens, goal=goal)
+    else:
+        text, cut = cut_trace(texts, room, count_tokens=judge.count_tokens, goal=goal)
+    if not cut:
+        return Flat(text)
+    gone = [block for block in blocks if block.text not in text]
+    there = [block for block in gone if block.text[:_HEAD] in text]
+    return Flat(
+        text,
+        cut,
+        tuple(block.message + 1 for block in there),
+        tuple(block.message + 1 for block in gone if block not in there),
+    )
 
 
 def _messages(sample: Sample) -> tuple[Message, ...]:

@@ -284,6 +284,10 @@ class GoalVerdicts(Record):
     """Name and version of the trace formatter."""
     cut_tokens: int = 0
     """Tokens of the trace left out because it is longer than the window; 0 means all was read."""
+    shortened: tuple[int, ...] = ()
+    """The messages, from 1, of which a part was left out."""
+    left_out: tuple[int, ...] = ()
+    """The messages, from 1, that were left out."""
 
 
 class SampleResult(Record):

@@ -6,6 +6,7 @@ import itertools
 from collections.abc import Callable, Sequence
 
 from anvil_local.language import split_sentences
+from anvil_local.records import Role
 
 _OVERLAP = 0.15
 """The share of a window that is repeated from the one before it, in whole sentences."""
@@ -15,6 +16,12 @@ _CUT = "[...]"
 
 _LONGEST_GOAL, _LONGEST_BLOCK = 0.2, 0.3
 """The shares of the room that the goal's block and any other may have in a trace that is cut."""
+
+_LAST = 4
+"""Blocks at the end of a trace that `compact_trace` leaves whole while anything else can go."""
+
+_CAPS = (0.3, 0.2, 0.13, 0.08, 0.05, 0.03)
+"""The shares of the room that a block may have, one after the other, until all fits."""
 
 _ROOM_FOR_SHORTENING = 100
 """Tokens of a room below which blocks are not shortened: their halves would say nothing."""
@@ -159,4 +166,85 @@ def cut_trace(
     text = "\n".join([*opening, *kept])
     if count_tokens(text) > room:  # a room too small for the marks
         text = text[: _longest_prefix(text, room, count_tokens)] if room > 0 else ""
+    return text, max(1, total - count_tokens(text))
+
+
+def compact_trace(
+    blocks: Sequence[str],
+    roles: Sequence[Role],
+    room: int,
+    *,
+    count_tokens: Callable[[str], int],
+    goal: int = 0,
+) -> tuple[str, int]:
+    """A trace as one text of at most `room` tokens: what tells least goes first.
+
+    1. Tool results before the last messages lose their middle, more and more of it.
+    2. So do words of the system and of the agent before the last messages.
+    3. Messages before the last ones are left out, the oldest first, tool results before others.
+    4. Tool results among the last messages lose their middle.
+
+    Turns of the user are never touched, nor is what the agent said last. What still does not fit goes
+    through `cut_trace`. What is left out is marked.
+
+    Args:
+        blocks: the trace, a block a message.
+        roles: who speaks in each block.
+        room: tokens that the text may have.
+        count_tokens: tokens of a piece of text.
+        goal: the number of the block that says what was wanted.
+
+    Returns:
+        The text and the number of tokens left out (0 when all fits).
+    """
+    text = "\n".join(blocks)
+    if len(text.encode("utf-8")) <= room:
+        return text, 0
+    total = count_tokens(text)
+    if total <= room:
+        return text, 0
+    parts: list[str | None] = list(blocks)
+
+    def joined() -> str:
+        shown: list[str] = []
+        for part in parts:
+            if part is not None:
+                shown.append(part)
+            elif not shown or shown[-1] != _CUT:
+                shown.append(_CUT)
+        return "\n".join(shown)
+
+    def fits() -> bool:
+        return count_tokens(joined()) <= room
+
+    early = range(max(0, len(blocks) - _LAST))
+    late = range(len(early), len(blocks))
+    tools = [n for n in early if roles[n] is Role.TOOL]
+    others = [n for n in early if roles[n] not in (Role.TOOL, Role.HUMAN)]
+
+    def shorten(numbers: Sequence[int]) -> bool:
+        for cap in _CAPS:
+            for n in numbers:
+                parts[n] = _without_middle(blocks[n], max(8, int(room * cap)), count_tokens)
+            if fits():
+                return True
+        return False
+
+    def leave_out(numbers: Sequence[int]) -> bool:
+        for n in numbers:
+            parts[n] = None
+            if fits():
+                return True
+        return False
+
+    done = (
+        shorten(tools)
+        or shorten(others)
+        or leave_out(tools)
+        or leave_out(others)
+        or shorten([n for n in late if roles[n] is Role.TOOL])
+    )
+    if not done:
+        return cut_trace(blocks, room, count_tokens=count_tokens, goal=goal)
+    text = joined()
     return text, max(1, total - count_tokens(text))

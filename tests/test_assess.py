@@ -15,6 +15,7 @@ from anvil_local.errors import EngineError, OutOfMemory, PromptTooLong
 from anvil_local.judge import FakeJudge
 from anvil_local.metrics import METRICS
 from anvil_local.records import Message, Reason, Role, Sample, SampleResult, Statement, ToolCall, Verdict
+from anvil_local.reports.findings import find
 
 SENTENCES = Options(decomposition="sentence")
 
@@ -326,6 +327,34 @@ def test_a_long_trace_keeps_what_was_wanted_and_the_end_and_counts_what_is_gone(
         assert "[...]" in text or "step" not in text
     assert AI.content in questions(judge)[0]
     assert "rule" not in questions(judge)[0]
+
+
+@pytest.mark.parametrize("formatter", ["anvil-trace/1", "anvil-trace/2"])
+def test_a_cut_trace_says_which_messages_were_cut(formatter: str) -> None:
+    listing = Message(role=Role.TOOL, content=" ".join(f"row{n}" for n in range(900)))
+    said = [Message(role=Role.HUMAN, content=f"And leg {n}?") for n in range(5)]
+    judge = FakeJudge(window=500)
+    how = Options(formatter=formatter)
+    result = assess(trace(HUMAN, listing, *said, AI), "goal_without_reference", judge, how)
+    assert result.goal is not None
+    assert (result.goal.shortened, result.goal.left_out) == ((2,), ())
+    assert "row0 " in questions(judge)[0]
+    assert "row899" in questions(judge)[0]
+    (finding,) = find(result, everything=True)
+    assert any("(messages shortened 2)" in detail for detail in finding.details)
+
+
+def test_compaction_keeps_the_users_turns_where_the_other_formatter_keeps_the_end() -> None:
+    steps = [Message(role=Role.TOOL, content=f"step {number} " * 30) for number in range(20)]
+    middle = Message(role=Role.HUMAN, content="Only if it is free of charge.")
+    messages = trace(HUMAN, middle, *steps, AI)
+    found = {}
+    for formatter in ("anvil-trace/1", "anvil-trace/2"):
+        judge = FakeJudge(window=500)
+        result = assess(messages, "goal_without_reference", judge, Options(formatter=formatter))
+        assert result.goal is not None
+        found[formatter] = (middle.content in questions(judge)[0], 2 in result.goal.left_out)
+    assert found == {"anvil-trace/1": (False, True), "anvil-trace/2": (True, False)}
 
 
 def test_a_short_trace_is_whole() -> None:

@@ -107,8 +107,8 @@ def test_a_trace_is_read_in_the_other_format() -> None:
         return 1.0 if fields["trace"] == seen[0] else -1.0
 
     found = study(FakeJudge(answer), [TRACE], axes=["formatter"])
-    (item,) = found.axes
-    assert (item.axis, item.variant, item.flips) == ("formatter", "ragas/1", 1)
+    # A trace that fits is the same text in both of ours.
+    assert [(item.variant, item.flips) for item in found.axes] == [("anvil-trace/2", 0), ("ragas/1", 1)]
     assert found.flips[0].text == "Order 17 is cancelled."
 
 

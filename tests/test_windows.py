@@ -9,7 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from anvil_local.windows import cut_trace, cut_windows
+from anvil_local.records import Role
+from anvil_local.windows import compact_trace, cut_trace, cut_windows
 
 
 def count_words(text: str) -> int:
@@ -183,3 +184,73 @@ def test_a_long_listing_loses_its_middle_before_what_was_done_is_left_out() -> N
     assert "at noon" in text
     assert count_words(text) <= 200
     assert left_out > 200
+
+
+# Compaction
+
+
+def words(label: str, count: int) -> str:
+    return " ".join([label, *(f"{label}{n}" for n in range(count))])
+
+
+TRACE = [
+    (Role.SYSTEM, words("policy", 40)),
+    (Role.HUMAN, words("wish", 10)),
+    (Role.AI, words("plan", 30)),
+    (Role.TOOL, words("listing", 200)),
+    (Role.HUMAN, words("more", 10)),
+    (Role.TOOL, words("table", 100)),
+    (Role.AI, words("step", 5)),
+    (Role.TOOL, words("result", 20)),
+    (Role.HUMAN, words("thanks", 3)),
+    (Role.AI, words("done", 5)),
+]
+
+
+def compact(room: int) -> tuple[str, int]:
+    return compact_trace(
+        [text for _, text in TRACE], [role for role, _ in TRACE], room, count_tokens=count_words, goal=1
+    )
+
+
+def whole(text: str) -> set[str]:
+    """The first words of the blocks that are there in full."""
+    return {block.split()[0] for _, block in TRACE if block in text}
+
+
+EVERYTHING = {block.split()[0] for _, block in TRACE}
+
+
+def test_a_trace_that_fits_is_not_compacted() -> None:
+    assert compact(1000) == ("\n".join(text for _, text in TRACE), 0)
+
+
+def test_tool_results_go_first_then_other_words_and_never_those_of_the_user() -> None:
+    text, cut = compact(240)
+    assert whole(text) == EVERYTHING - {"listing", "table"}
+    assert text.count("[...]") == 2
+    assert "listing0" in text
+    assert "listing199" in text
+    assert cut > 0
+    text, _ = compact(120)
+    assert whole(text) == EVERYTHING - {"listing", "table", "policy", "plan"}
+    text, _ = compact(75)
+    assert whole(text) >= {"wish", "more", "step", "result", "thanks", "done"}
+    text, _ = compact(62)
+    assert whole(text) >= {"wish", "more", "step", "thanks", "done"}
+
+
+@given(st.integers(8, 500), st.lists(st.tuples(st.sampled_from(list(Role)), st.integers(0, 60)), max_size=12))
+def test_a_compacted_trace_fits_and_keeps_what_the_user_said_while_it_can(
+    room: int, shape: list[tuple[Role, int]]
+) -> None:
+    blocks = [words(f"b{n}x", size) for n, (_, size) in enumerate(shape)]
+    roles = [role for role, _ in shape]
+    goal = roles.index(Role.HUMAN) if Role.HUMAN in roles else 0
+    text, cut = compact_trace(blocks, roles, room, count_tokens=count_words, goal=goal)
+    assert count_words(text) <= room
+    assert (cut == 0) == (text == "\n".join(blocks))
+    kept = [n for n, role in enumerate(roles) if role is Role.HUMAN or n >= len(blocks) - 4]
+    # A mark for what is left out between two of them.
+    if sum(count_words(blocks[n]) for n in kept) + len(kept) + 1 <= room:
+        assert all(blocks[n] in text for n in kept)

@@ -157,7 +157,9 @@ def goal(
         str | None,
         typer.Option("--reference", "-r", help="The desired outcome; inferred from the trace without it."),
     ] = None,
-    formatter: Annotated[str | None, typer.Option(help="Trace formatter: anvil-trace/1 or ragas/1.")] = None,
+    formatter: Annotated[
+        str | None, typer.Option(help="Trace formatter: anvil-trace/1, anvil-trace/2 or ragas/1.")
+    ] = None,
     model: options.Model = None,
     prompts: options.Prompts = None,
     adapter: options.Adapter = None,

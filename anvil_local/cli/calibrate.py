@@ -41,7 +41,9 @@ def calibrate(
         list[Path] | None,
         typer.Option("--output", "-o", help="A judge card: .json or .md. Repeatable."),
     ] = None,
-    formatter: Annotated[str | None, typer.Option(help="Trace formatter: anvil-trace/1 or ragas/1.")] = None,
+    formatter: Annotated[
+        str | None, typer.Option(help="Trace formatter: anvil-trace/1, anvil-trace/2 or ragas/1.")
+    ] = None,
     model: options.Model = None,
     prompts: options.Prompts = None,
     adapter: options.Adapter = None,

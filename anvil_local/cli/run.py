@@ -76,7 +76,9 @@ def run(
     seed: Annotated[
         int | None, typer.Option(help="Sample the statements with this seed; greedy by default.")
     ] = None,
-    formatter: Annotated[str | None, typer.Option(help="Trace formatter: anvil-trace/1 or ragas/1.")] = None,
+    formatter: Annotated[
+        str | None, typer.Option(help="Trace formatter: anvil-trace/1, anvil-trace/2 or ragas/1.")
+    ] = None,
     shape: Annotated[
         bool | None,
         typer.Option("--shape", help="Ask of refused statements: contradicted, or only not stated?"),

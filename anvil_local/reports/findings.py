@@ -136,13 +136,24 @@ def _goal(goal: GoalVerdicts, limit: int | None) -> Finding:
     parts = (("claimed", goal.claimed), ("done", goal.done))
     details.append(", ".join(f"{name}: {_GOAL_WORDS[part.value]} ({_margin(part)})" for name, part in parts))
     if goal.cut_tokens:
-        details.append(f"the trace was cut by {goal.cut_tokens} tokens")
+        details.append(f"the trace was cut by {goal.cut_tokens} tokens{_cut(goal)}")
     return Finding(
         _GOAL_WORDS[goal.reached.value],
         _margin(goal.reached),
         f"{source}: {excerpt(goal.desired, limit)}",
         tuple(details),
     )
+
+
+def _cut(goal: GoalVerdicts) -> str:
+    """Which messages that were."""
+    parts = [
+        f"{word} {', '.join(map(str, numbers[:_ROWS_SHOWN]))}"
+        f"{' and more' if len(numbers) > _ROWS_SHOWN else ''}"
+        for word, numbers in (("shortened", goal.shortened), ("left out", goal.left_out))
+        if numbers
+    ]
+    return f" (messages {'; '.join(parts)})" if parts else ""
 
 
 def _margin(verdict: Verdict) -> str:

@@ -13,19 +13,30 @@ from anvil_local.samples.files import Counts, SampleFile
 from anvil_local.samples.formats import FORMATS
 from anvil_local.samples.mapping import FieldMap, parse_mapping
 from anvil_local.samples.rows import FIELD_NAMES, as_samples, sample_from_row
-from anvil_local.samples.traces import DEFAULT_FORMATTER, FORMATTERS, View, render_trace
+from anvil_local.samples.traces import (
+    COMPACTING,
+    DEFAULT_FORMATTER,
+    FORMATTERS,
+    Block,
+    View,
+    render_blocks,
+    render_trace,
+)
 
 __all__ = [
+    "COMPACTING",
     "DEFAULT_FORMATTER",
     "FIELD_NAMES",
     "FORMATS",
     "FORMATTERS",
+    "Block",
     "Counts",
     "FieldMap",
     "SampleFile",
     "View",
     "as_samples",
     "parse_mapping",
+    "render_blocks",
     "render_trace",
     "sample_from_row",
 ]

@@ -15,6 +15,10 @@ Only the formatter begins a line at its margin; each line of a message after the
 two spaces, whatever kind of line end the message holds. Nothing is lost: taking the two spaces away
 gives the message back.
 
+`anvil-trace/2` is the same text; where it is longer than the judge's window, tool results are shortened
+first, then the words of system and agent, then whole messages left out: never turns of the user, and the last
+messages only when nothing else can go (see `windows.compact_trace`).
+
 `ragas/1` is the text of Ragas' `MultiTurnSample.pretty_repr`, for comparing numbers. It is knowingly
 forgeable: a tool result with a line `Human: ...` looks like a turn of the user. Ragas has no system
 message, so system messages are left out.
@@ -27,7 +31,7 @@ import json
 import re
 from collections.abc import Callable, Mapping, Sequence
 from types import MappingProxyType
-from typing import Literal
+from typing import Literal, NamedTuple
 
 from anvil_local.errors import InputError, UsageError
 from anvil_local.records import Message, Role, ToolCall
@@ -38,8 +42,17 @@ View = Literal["all", "claimed", "done"]
 The user's words are in every view; `claimed` and `done` leave system messages out.
 """
 
-Formatter = Callable[[Sequence[Message], View], tuple[str, ...]]
-"""Messages and a view in; one block of text for each message that the view shows, in order."""
+
+class Block(NamedTuple):
+    """What a formatter makes of one message."""
+
+    text: str
+    message: int
+    """The place of the message in the trace, from 0."""
+
+
+Formatter = Callable[[Sequence[Message], View], tuple[Block, ...]]
+"""Messages and a view in; one block for each message that the view shows, in order."""
 
 DEFAULT_FORMATTER = "anvil-trace/1"
 """The formatter that is used unless another is asked for."""
@@ -55,6 +68,13 @@ _JSON_LINE_ENDS = {0x85: "\\u0085", 0x2028: "\\u2028", 0x2029: "\\u2029"}
 def render_trace(
     messages: Sequence[Message], *, formatter: str = DEFAULT_FORMATTER, view: View = "all"
 ) -> tuple[str, ...]:
+    """Flatten a trace into texts, to be joined by line ends; see `render_blocks`."""
+    return tuple(block.text for block in render_blocks(messages, formatter=formatter, view=view))
+
+
+def render_blocks(
+    messages: Sequence[Message], *, formatter: str = DEFAULT_FORMATTER, view: View = "all"
+) -> tuple[Block, ...]:
     """Flatten a trace into blocks of text, to be joined by line ends.
 
     With the view `all` there is one block for each message (`ragas/1` leaves system messages out);
@@ -87,7 +107,7 @@ def _calls_shown(message: Message, view: View) -> tuple[ToolCall, ...]:
     return message.tool_calls if view != "claimed" else ()
 
 
-def _anvil_trace(messages: Sequence[Message], view: View) -> tuple[str, ...]:
+def _anvil_trace(messages: Sequence[Message], view: View) -> tuple[Block, ...]:
     blocks = []
     tools: dict[str, str] = {}
     for number, message in enumerate(messages, start=1):
@@ -104,7 +124,7 @@ def _anvil_trace(messages: Sequence[Message], view: View) -> tuple[str, ...]:
         lines += [f"{head} calls {_call_text(call)}" for call in calls]
         tools |= {call.id: call.name for call in message.tool_calls if call.id}
         if lines:
-            blocks.append("\n".join(lines))
+            blocks.append(Block("\n".join(lines), number - 1))
     return tuple(blocks)
 
 
@@ -125,10 +145,10 @@ def _json_line(value: object, tool: str) -> str:
     return text.translate(_JSON_LINE_ENDS)
 
 
-def _ragas(messages: Sequence[Message], view: View) -> tuple[str, ...]:
+def _ragas(messages: Sequence[Message], view: View) -> tuple[Block, ...]:
     blocks = []
     labels = {Role.HUMAN: "Human", Role.AI: "AI", Role.TOOL: "ToolOutput"}
-    for message in messages:
+    for number, message in enumerate(messages):
         if message.role is Role.SYSTEM:
             continue
         words, calls = _words_shown(message, view), _calls_shown(message, view)
@@ -141,9 +161,14 @@ def _ragas(messages: Sequence[Message], view: View) -> tuple[str, ...]:
             lines.append("Tools:")
             # Ragas shows arguments as Python does, {'a': None}, not as JSON.
             lines += [f"  {call.name}: {'{}' if call.args is None else call.args}" for call in calls]
-        blocks.append("\n".join(lines))
+        blocks.append(Block("\n".join(lines), number))
     return tuple(blocks)
 
 
-FORMATTERS: Mapping[str, Formatter] = MappingProxyType({DEFAULT_FORMATTER: _anvil_trace, "ragas/1": _ragas})
+FORMATTERS: Mapping[str, Formatter] = MappingProxyType(
+    {"anvil-trace/1": _anvil_trace, "anvil-trace/2": _anvil_trace, "ragas/1": _ragas}
+)
 """The formatters by name and version."""
+
+COMPACTING = frozenset({"anvil-trace/2"})
+"""Those that shorten tool results first where a trace is longer than the window."""
