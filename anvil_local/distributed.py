@@ -193,11 +193,11 @@ class RayExecutor:
                 group = _Group([], choices, options, {} if cached else None)
                 for sample in rows:
                     size = len(fit.metrics_for(sample))
-                    done, known = _recall(sample, cached, choices, options)
+                    done, known = _recall(sample, cached, choices, options) if size else ([], {})
                     if done is None:
                         group.samples.append((len(group.results), size, sample))
-                    if group.known is not None and done is None:
-                        group.known.update(known)
+                        if group.known is not None:
+                            group.known.update(known)
                     group.results.append(done)
                 count(result for done in group.results for result in done or ())
                 yield group

@@ -241,7 +241,8 @@ def test_the_driver_s_store_takes_what_the_workers_find_and_a_second_run_needs_n
     samples = data(20)
     first = CachedJudge(FakeJudge(margin), Store(path))
     results = spread(samples, build, first)
-    assert first.hits == 0
+    # The views of the trace are the same words, so one question is asked twice.
+    assert first.hits == 1
     asked = FakeJudge([EngineError("asked again")])
     alone = CachedJudge(asked, Store(path))
     assert here(samples, alone) == results == here(samples)
@@ -257,16 +258,21 @@ def test_workers_are_asked_only_what_the_store_lacks_and_all_hits_are_counted(
     path, noted = tmp_path / "verdicts.sqlite3", tmp_path / "noted"
     noted.mkdir()
     samples = data(30)
-    begun = CachedJudge(FakeJudge(margin), Store(path))
-    finished = sum(len(result.statements) for result in here(samples[:13], begun)[:13])
-    # Of one more sample the first statement alone is known.
-    begun.ask("support", {"context": "Day 4: rain.", "statement": "It rained on day 13."})
+
+    def interrupted(task: str, fields: Mapping[str, str]) -> float:
+        if fields["statement"] == "Nobody came on day 13.":
+            raise KeyboardInterrupt
+        return margin(task, fields)
+
+    with pytest.raises(KeyboardInterrupt):
+        here(samples, CachedJudge(FakeJudge(interrupted), Store(path)))
     judge = CachedJudge(FakeJudge([EngineError("asked here")]), Store(path))
     assert spread(samples, partial(build_noting, noted), judge) == here(samples)
-    assert judge.hits == finished + 1
+    # Two statements of each sample before, one of this one, and one question of the trace asked twice.
+    assert judge.hits == 2 * 13 + 1 + 1
     whole = FakeJudge(margin)
     here(samples, whole)
-    assert len(list(noted.iterdir())) == len(whole.asked) - finished - 1
+    assert len(list(noted.iterdir())) == len(whole.asked) - judge.hits
 
 
 def test_refresh_asks_for_everything_again(cluster: Any, tmp_path: Path) -> None:
@@ -274,7 +280,7 @@ def test_refresh_asks_for_everything_again(cluster: Any, tmp_path: Path) -> None
     here(data(9), CachedJudge(FakeJudge([1]), Store(path)))
     judge = CachedJudge(FakeJudge(margin), Store(path), refresh=True)
     assert spread(data(9), build, judge) == here(data(9))
-    assert judge.hits == 0
+    assert judge.hits == 1  # of this very run
     assert here(data(9), CachedJudge(FakeJudge([1]), Store(path))) == here(data(9))
 
 

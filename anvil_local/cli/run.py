@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from contextlib import closing
+import sys
+from contextlib import closing, nullcontext, redirect_stdout
 from enum import StrEnum
 from typing import TYPE_CHECKING, Annotated
 
@@ -259,7 +260,11 @@ def run(
                 )
                 _warn_of_judge(judge_outcomes, quiet=quiet)
             unfit = not all(outcome.passed for outcome in judge_outcomes)
-            with console.progress(total, quiet=quiet, hits=lambda: getattr(judge, "hits", 0)) as on_progress:
+            with (
+                # Ray prints news of the cluster on stdout, which is for results.
+                redirect_stdout(sys.stderr) if engine is Where.RAY else nullcontext(),
+                console.progress(total, quiet=quiet, hits=lambda: getattr(judge, "hits", 0)) as on_progress,
+            ):
                 try:
                     for result in execute(
                         cut(samples, part) if part else samples,
