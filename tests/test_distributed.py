@@ -26,6 +26,12 @@ from anvil_local.metrics import choose_metrics
 from anvil_local.records import Fingerprint, Message, Role, Sample, SampleResult
 from anvil_local.runner import Progress, evaluate, run_samples
 
+# Ray leaves the processes that it started, and their logs, to the end of the interpreter.
+pytestmark = [
+    pytest.mark.filterwarnings("ignore::ResourceWarning"),
+    pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning"),
+]
+
 WORKERS = 2
 HOW = Options(decomposition="sentence")
 CHOICES = choose_metrics(None)

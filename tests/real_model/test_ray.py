@@ -29,6 +29,11 @@ CHOICES = choose_metrics(None)
 HOW = Options(decomposition="sentence")
 
 pytest.importorskip("ray")
+# Ray leaves the processes that it started, and their logs, to the end of the interpreter.
+pytestmark = [
+    pytest.mark.filterwarnings("ignore::ResourceWarning"),
+    pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning"),
+]
 
 
 def rows() -> list[dict[str, Any]]:
