@@ -16,12 +16,14 @@ import sqlite3
 import time
 from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 from anvil_local.judge import Judge, Writing
 from anvil_local.records import Fingerprint, Verdict
 
-__all__ = ["STORE_NAME", "CachedJudge", "Store", "default_folder"]
+__all__ = ["STORE_NAME", "CachedJudge", "Entries", "Store", "default_folder"]
+
+_T = TypeVar("_T")
 
 _MIGRATIONS = (
     """CREATE TABLE entry (
@@ -170,6 +172,26 @@ def _digest(key: str, value: str) -> str:
     return hashlib.blake2b(f"{key}\n{value}".encode("utf-8", "surrogatepass"), digest_size=16).hexdigest()
 
 
+class Entries:
+    """A store in memory, for a judge in another process: what is known beforehand, and what came new."""
+
+    def __init__(self, known: Mapping[str, str] | None = None) -> None:
+        self._known = dict(known or {})
+        self.new: dict[str, str] = {}
+        """What was put."""
+
+    def get(self, key: str) -> str | None:
+        """See `Store.get`."""
+        return self.new.get(key, self._known.get(key))
+
+    def put(self, key: str, value: str, *, judge: str) -> None:
+        """See `Store.put`; gone with the process."""
+        self.new[key] = value
+
+    def close(self) -> None:
+        """Nothing to let go of."""
+
+
 class CachedJudge:
     """A judge that asks the store first and the judge behind it second.
 
@@ -181,7 +203,7 @@ class CachedJudge:
         refresh: ask the judge for everything and replace what is stored.
     """
 
-    def __init__(self, judge: Judge, store: Store, *, refresh: bool = False) -> None:
+    def __init__(self, judge: Judge, store: Store | Entries, *, refresh: bool = False) -> None:
         self._judge = judge
         self._store = store
         self._refresh = refresh
@@ -240,6 +262,30 @@ class CachedJudge:
         """See `Judge.threshold_of`."""
         return self._judge.threshold_of(task)
 
+    def recall(self, work: Callable[[Judge], _T]) -> tuple[_T | None, dict[str, str]]:
+        """Do a piece of work from the store alone, without the judge behind it.
+
+        Returns:
+            What came of it, or None where the store lacks an answer; and the entries that were found, with
+            which another process can go on (`Entries`). With `refresh` the store knows nothing.
+        """
+        if self._refresh:
+            return None, {}
+        found = _Found(self._store)
+        recalling = CachedJudge(_Silent(self._judge), found)
+        try:
+            done = work(recalling)
+        except _Unknown:
+            return None, found.new
+        self.hits += recalling.hits
+        return done, found.new
+
+    def learn(self, entries: Mapping[str, str], *, hits: int) -> None:
+        """Keep what the same judge found out in another process, and count the hits it had there."""
+        for key, value in entries.items():
+            self._put(key, value)
+        self.hits += hits
+
     def close(self) -> None:
         """Close the judge and the store."""
         self._judge.close()
@@ -259,3 +305,50 @@ class CachedJudge:
         parts = [self.fingerprint.digest, *(dict(p) if isinstance(p, Mapping) else p for p in question)]
         text = json.dumps(parts, sort_keys=True, ensure_ascii=True, separators=(",", ":"))
         return hashlib.sha256(text.encode("ascii")).hexdigest()
+
+
+class _Unknown(Exception):
+    """The store lacks an answer. Not an `AnvilError`: nothing may take it for a judge's failure."""
+
+
+class _Found(Entries):
+    """Looks into a store and remembers what was there."""
+
+    def __init__(self, store: Store | Entries) -> None:
+        super().__init__()
+        self._store = store
+
+    def get(self, key: str) -> str | None:
+        value = self._store.get(key)
+        if value is not None:
+            self.new[key] = value
+        return value
+
+
+class _Silent:
+    """A judge that is itself but answers nothing."""
+
+    def __init__(self, judge: Judge) -> None:
+        self._judge = judge
+
+    @property
+    def fingerprint(self) -> Fingerprint:
+        return self._judge.fingerprint
+
+    def ask(self, task: str, fields: Mapping[str, str]) -> Verdict:
+        raise _Unknown
+
+    def write(self, task: str, fields: Mapping[str, str], *, limit: int, seed: int | None = None) -> Writing:
+        raise _Unknown
+
+    def count_tokens(self, text: str) -> int:
+        raise _Unknown
+
+    def room(self, task: str, fields: Mapping[str, str]) -> int:
+        raise _Unknown
+
+    def threshold_of(self, task: str) -> float:
+        return self._judge.threshold_of(task)
+
+    def close(self) -> None:
+        pass

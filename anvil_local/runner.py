@@ -1,4 +1,4 @@
-"""A run: samples -> results -> report. It takes its judge as an argument and builds nothing."""
+"""A run: samples -> results -> report. It takes judge and executor as arguments and builds nothing."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from itertools import islice
-from typing import Any
+from typing import Any, Protocol
 
 from anvil_local._version import __version__
 from anvil_local.assess import Options, Prepared, check_shape, judge_prepared, prepare
@@ -35,6 +35,27 @@ class Progress:
     """`prepare` or `judge`."""
 
 
+class Executor(Protocol):
+    """Who judges the samples of a run: `run_samples` does it in this process.
+
+    Another one may spread them over processes and machines. It gives the same results in the same order,
+    reads the data as it goes, and raises the same errors.
+    """
+
+    def __call__(
+        self,
+        samples: Iterable[Sample],
+        *,
+        judge: Judge,
+        choices: Sequence[Choice],
+        options: Options,
+        on_progress: Callable[[Progress], None] | None = None,
+        part: bool = False,
+    ) -> Iterator[SampleResult]:
+        """See `run_samples`."""
+        ...
+
+
 def run_samples(
     samples: Iterable[Sample],
     *,
@@ -54,7 +75,7 @@ def run_samples(
         UsageError: a metric that the user named fits no sample. Known only when all samples are judged;
             `check_fit` knows it before.
     """
-    fit = _Fit(choices)
+    fit = Fit(choices)
     finished = verdicts = 0
 
     def report(stage: str) -> None:
@@ -90,13 +111,13 @@ def check_fit(samples: Iterable[Sample], choices: Sequence[Choice]) -> int:
     Raises:
         InputError, NothingToJudge, UsageError: as `run_samples`.
     """
-    fit = _Fit(choices)
+    fit = Fit(choices)
     count = sum(len(fit.metrics_for(sample)) for sample in samples)
     fit.check()
     return count
 
 
-class _Fit:
+class Fit:
     """Which metrics judge which samples."""
 
     def __init__(self, choices: Sequence[Choice]) -> None:
@@ -105,6 +126,7 @@ class _Fit:
         self._samples = 0
 
     def metrics_for(self, sample: Sample) -> list[Metric]:
+        """The metrics of one sample. Raises `InputError` when there are none and none was named."""
         self._samples += 1
         fitting = [choice.metric for choice in self._choices if choice.fits(sample)]
         if not fitting and not any(choice.asked for choice in self._choices):
@@ -214,6 +236,7 @@ def evaluate(
     max_unscored: float = 0.05,
     options: Options | None = None,
     on_progress: Callable[[Progress], None] | None = None,
+    executor: Executor | None = None,
 ) -> Report:
     """Judge samples and report.
 
@@ -225,6 +248,7 @@ def evaluate(
         max_unscored: the share of unscored samples above which a gate fails by itself.
         options: how responses are cut and traces are formatted.
         on_progress: called after every piece of work.
+        executor: who judges; this process by default, a Ray cluster with `distributed.RayExecutor`.
 
     Raises:
         InputError: a sample that cannot be read or judged.
@@ -245,7 +269,8 @@ def evaluate(
         check_shape(judge)
     if options.padding:
         check_padding(judge)
-    results = list(run_samples(rows, judge=judge, choices=choices, options=options, on_progress=on_progress))
+    judging = executor or run_samples
+    results = list(judging(rows, judge=judge, choices=choices, options=options, on_progress=on_progress))
     settings = make_settings(results, options, rules, max_unscored)
     return build_report(results, judge=judge, settings=settings, gates=rules, created=created)
 

@@ -22,7 +22,7 @@ PACKAGE = Path(anvil_local.__file__).parent
 LAYERS = (
     ("pytest_plugin", "ragas"),
     ("cli",),
-    ("comparison", "correction", "shards", "stability"),
+    ("comparison", "correction", "distributed", "shards", "stability"),
     ("bundling", "config", "replay"),
     ("explanation", "labels", "runner", "selfcheck"),
     ("judge_gates",),
@@ -40,8 +40,14 @@ LAYERS = (
 )
 ROW = {name: number for number, names in enumerate(LAYERS) for name in names}
 
-HEAVY = ("jinja2", "llama_cpp", "numpy", "outlines", "outlines_core", "pandas", "pyarrow", "sentencex")
-ONLY = {"llama_cpp": "engine", "outlines": "grammar", "outlines_core": "grammar", "sentencex": "language"}
+HEAVY = ("jinja2", "llama_cpp", "numpy", "outlines", "outlines_core", "pandas", "pyarrow", "ray", "sentencex")
+ONLY = {
+    "llama_cpp": "engine",
+    "outlines": "grammar",
+    "outlines_core": "grammar",
+    "ray": "distributed",
+    "sentencex": "language",
+}
 
 
 def files() -> dict[str, ast.Module]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from itertools import pairwise
 from typing import Any
 
@@ -63,6 +63,22 @@ def test_a_group_is_prepared_before_it_is_judged_and_results_stream() -> None:
     first = next(run_samples(samples(), judge=FakeJudge(), choices=choose_metrics(None), options=Options()))
     assert first.sample_id == "0"
     assert len(taken) < 100
+
+
+def test_another_executor_gets_the_whole_work_and_its_results_make_the_report() -> None:
+    calls: list[list[str]] = []
+
+    def one_by_one(samples: Iterable[Sample], *, part: bool = False, **work: Any) -> Iterator[SampleResult]:
+        assert not part
+        for sample in samples:
+            calls.append([sample.id])
+            yield from run_samples([sample], part=True, **work)
+
+    rows = [answer(number) for number in range(3)]
+    apart = evaluate(rows, judge=FakeJudge([1, 0, 1]), executor=one_by_one, gates="faithfulness>=0.5")
+    here = evaluate(rows, judge=FakeJudge([1, 0, 1]), gates="faithfulness>=0.5")
+    assert calls == [["0"], ["1"], ["2"]]
+    assert apart.model_copy(update={"created": here.created}) == here
 
 
 def test_one_sample_can_have_results_of_several_metrics() -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -223,3 +224,24 @@ def build_judge(config: Config, *, refresh: bool = False) -> Judge:
     if not config.cache:
         return judge
     return CachedJudge(judge, Store(store_path(config), say=console.say), refresh=refresh)
+
+
+def for_workers(config: Config) -> Config:
+    """The settings of a worker's judge, which may be built on another machine: no store, full paths."""
+    return config.model_copy(
+        update={
+            "cache": False,
+            "model": tuple(
+                str(Path(model).expanduser().absolute())
+                if os.sep in model or model.endswith(".gguf")
+                else model
+                for model in config.model
+            ),
+            "models_dir": str(Path(config.models_dir).expanduser().absolute()) if config.models_dir else None,
+        }
+    )
+
+
+def build_worker(config: Config, threads: int) -> Judge:
+    """The judge of a worker with so many threads, unless the settings name a number."""
+    return build_judge(config.model_copy(update={"threads": config.threads or threads}))

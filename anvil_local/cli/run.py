@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from contextlib import closing
+import sys
+from contextlib import closing, nullcontext, redirect_stdout
 from enum import StrEnum
 from typing import TYPE_CHECKING, Annotated
 
@@ -15,8 +16,20 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from anvil_local.cards import JudgeCard
+    from anvil_local.config import Config
     from anvil_local.judge import Judge
     from anvil_local.records import GateOutcome, Report, SampleResult
+    from anvil_local.runner import Executor
+
+
+_CLUSTER = "Cluster"
+
+
+class Where(StrEnum):
+    """Where the judging is done."""
+
+    LOCAL = "local"
+    RAY = "ray"
 
 
 class Decomposition(StrEnum):
@@ -109,6 +122,43 @@ def run(
             "--selfcheck", help="Refuse a judge that `selfcheck` calls unfit.", rich_help_panel="Judge"
         ),
     ] = False,
+    engine: Annotated[
+        Where,
+        typer.Option(
+            help="Who judges: this process, or the workers of a Ray cluster.", rich_help_panel=_CLUSTER
+        ),
+    ] = Where.LOCAL,
+    address: Annotated[
+        str | None,
+        typer.Option(
+            help="HOST:PORT of the Ray cluster, or auto; by default one is started on this machine.",
+            rich_help_panel=_CLUSTER,
+        ),
+    ] = None,
+    workers: Annotated[
+        int | None,
+        typer.Option(
+            help="Judges in the cluster; by default one a machine, or as many as their CPUs and GPUs allow.",
+            min=1,
+            rich_help_panel=_CLUSTER,
+        ),
+    ] = None,
+    worker_cpus: Annotated[
+        float | None,
+        typer.Option(
+            help="CPUs of each; by default the judges of a machine share its CPUs.",
+            min=0.01,
+            rich_help_panel=_CLUSTER,
+        ),
+    ] = None,
+    worker_gpus: Annotated[
+        float | None,
+        typer.Option(
+            help="GPUs of each, or a share of one; by default 1 with --gpu-layers, else none.",
+            min=0,
+            rich_help_panel=_CLUSTER,
+        ),
+    ] = None,
     json: options.Json = False,
     quiet: options.Quiet = False,
     verbose: Annotated[
@@ -177,6 +227,17 @@ def run(
             hint="leave out --stop-early or --shard",
         )
     how = options.judging(config)
+    execute: Executor = run_samples
+    given = {
+        "--address": address,
+        "--workers": workers,
+        "--worker-cpus": worker_cpus,
+        "--worker-gpus": worker_gpus,
+    }
+    if engine is Where.RAY:
+        execute = _on_ray(config, address, workers, worker_cpus, worker_gpus, quiet=quiet)
+    elif lone := [name for name, value in given.items() if value is not None]:
+        raise UsageError(f"{lone[0]} is for a cluster", hint="add --engine ray, or leave it out")
     created = datetime.now(UTC)
     with SampleFile(
         data, skip_bad_rows=config.skip_bad_rows, format=config.format, mapping=config.map
@@ -212,9 +273,13 @@ def run(
                 )
                 _warn_of_judge(judge_outcomes, quiet=quiet)
             unfit = not all(outcome.passed for outcome in judge_outcomes)
-            with console.progress(total, quiet=quiet, hits=lambda: getattr(judge, "hits", 0)) as on_progress:
+            with (
+                # Ray prints news of the cluster on stdout, which is for results.
+                redirect_stdout(sys.stderr) if engine is Where.RAY else nullcontext(),
+                console.progress(total, quiet=quiet, hits=lambda: getattr(judge, "hits", 0)) as on_progress,
+            ):
                 try:
-                    for result in run_samples(
+                    for result in execute(
                         cut(samples, part) if part else samples,
                         judge=judge,
                         choices=choices,
@@ -291,6 +356,30 @@ def _correct(report: Report, card: JudgeCard, *, quiet: bool) -> Report:
         if not quiet:
             console.say(f"note: no corrected rates: {error.message}")
         return report
+
+
+def _on_ray(
+    config: Config,
+    address: str | None,
+    workers: int | None,
+    cpus: float | None,
+    gpus: float | None,
+    *,
+    quiet: bool,
+) -> Executor:
+    """The workers of a cluster, each with the judge of these settings."""
+    from functools import partial
+
+    from anvil_local.distributed import RayExecutor
+
+    return RayExecutor(
+        partial(options.build_worker, options.for_workers(config)),
+        address=address,
+        workers=workers,
+        cpus=cpus,
+        gpus=gpus if gpus is not None else float(config.gpu_layers != 0),
+        say=(lambda _: None) if quiet else console.say,
+    )
 
 
 def _warn_of_judge(outcomes: Sequence[GateOutcome], *, quiet: bool) -> None:
