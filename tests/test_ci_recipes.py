@@ -73,6 +73,16 @@ def test_the_yaml_is_well_formed(name: str) -> None:
     assert "anvil-local/models" in json.dumps(document)
 
 
+def test_what_is_uploaded_to_code_scanning_is_written() -> None:
+    yaml = pytest.importorskip("yaml")
+    document = yaml.safe_load((CI / "github.yml").read_text(encoding="utf-8"))
+    (step,) = [step for step in document["jobs"]["judge"]["steps"] if "upload-sarif" in step.get("uses", "")]
+    assert step["with"]["sarif_file"] in line_of(CI / "github.yml")
+    assert document["permissions"]["security-events"] == "write"
+    # A failed gate ends the step before it with 1, which is when the alerts are wanted.
+    assert step["if"] == "always()"
+
+
 def test_make_runs_the_line(tmp_path: Path) -> None:
     if shutil.which("make") is None:
         pytest.skip("no make here")
