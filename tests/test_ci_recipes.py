@@ -20,6 +20,8 @@ ROOT = Path(__file__).parents[1]
 CI = ROOT / "docs" / "ci"
 RECIPES = sorted(path for path in CI.iterdir() if path.is_file())
 LINE = re.compile(r"(?:anvil_local/\.venv/bin/anvil-local|\$\(ANVIL\)) (run .*)")
+# The others have tests of their own.
+WITH_LINE = [path for path in RECIPES if LINE.search(path.read_text(encoding="utf-8"))]
 
 
 def line_of(path: Path) -> list[str]:
@@ -29,7 +31,7 @@ def line_of(path: Path) -> list[str]:
 
 def test_each_recipe_stands_on_the_page() -> None:
     page = (ROOT / "docs" / "ci.md").read_text(encoding="utf-8")
-    assert len(RECIPES) == 3
+    assert len(WITH_LINE) == 3
     for path in RECIPES:
         assert f"(ci/{path.name})" in page
 
@@ -40,7 +42,7 @@ def test_what_a_recipe_names_of_this_project_is_there(path: Path) -> None:
         assert list(ROOT.glob(name)), name
 
 
-@pytest.mark.parametrize("path", RECIPES, ids=lambda path: path.name)
+@pytest.mark.parametrize("path", WITH_LINE, ids=lambda path: path.name)
 @pytest.mark.parametrize(("answer", "code"), [(1, 0), (0, 1)])
 def test_the_line_that_judges_runs_and_its_exit_code_is_the_gate_s(
     path: Path, answer: int, code: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
