@@ -52,5 +52,5 @@ def run(line: str) -> tuple[int, str]:
 
 
 def mask(text: str) -> str:
-    """Without margins and fingerprints, which another build may change."""
-    return re.sub(r"[+-]\d+\.\d\d|\([0-9a-f]{12}\)", "#", text)
+    """Without margins and fingerprints, which another build may change, and without dates."""
+    return re.sub(r"[+-]\d+\.\d\d|\b[0-9a-f]{12}\b|\b\d{4}-\d\d-\d\d\b", "#", text)

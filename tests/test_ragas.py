@@ -308,7 +308,7 @@ def test_a_frame_of_two_metrics_has_a_row_a_sample(judge: FakeJudge) -> None:
     assert frame["wanted"].tolist() == frame["agent_goal_accuracy"].tolist() == [1, 1]
 
 
-# The real Ragas: `pip install --group ragas`, best in an environment of its own
+# The real Ragas: `scripts/test` makes an environment for it, and these tests skip in others
 
 
 @pytest.fixture(scope="module")

@@ -99,7 +99,9 @@ SkipBadRows = Annotated[
 ]
 Output = Annotated[
     list[Path] | None,
-    typer.Option("--output", "-o", help="A report file: .html, .json, .xml (JUnit) or .md. Repeatable."),
+    typer.Option(
+        "--output", "-o", help="A report file: .html, .json, .xml (JUnit), .md or .sarif. Repeatable."
+    ),
 ]
 MinSampleScore = Annotated[
     float | None,

@@ -27,7 +27,7 @@ def report(
         bool, typer.Option("--verbose", "-v", help="Show every sample, not the worst ones.")
     ] = False,
 ) -> int:
-    """Write a saved report as HTML, JUnit or Markdown; without -o, print it. Nothing is judged.
+    """Write a saved report as HTML, JUnit, Markdown or SARIF; without -o, print it. Nothing is judged.
 
     Exits with 0 whatever the gates said: `run` told it.
     """

@@ -10,6 +10,7 @@ from anvil_local.reports.html_report import render_html
 from anvil_local.reports.json_report import load_report, parse_report, render_json
 from anvil_local.reports.junit import render_junit
 from anvil_local.reports.markdown import render_markdown
+from anvil_local.reports.sarif import render_sarif
 from anvil_local.reports.terminal import render_terminal
 from anvil_local.reports.text import excerpt, printable
 
@@ -24,6 +25,7 @@ __all__ = [
     "render_json",
     "render_junit",
     "render_markdown",
+    "render_sarif",
     "render_terminal",
     "write_reports",
 ]

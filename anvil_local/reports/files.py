@@ -13,11 +13,13 @@ from anvil_local.reports.html_report import render_html
 from anvil_local.reports.json_report import render_json
 from anvil_local.reports.junit import render_junit
 from anvil_local.reports.markdown import render_markdown
+from anvil_local.reports.sarif import render_sarif
 
 FORMATS: dict[str, Callable[[Report], str]] = {
     ".html": render_html,
     ".json": render_json,
     ".md": render_markdown,
+    ".sarif": render_sarif,
     ".xml": render_junit,
 }
 """Suffix -> the function that writes the format."""
