@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import re
 from pathlib import Path
 from types import SimpleNamespace
@@ -137,7 +138,7 @@ class FakeEngine:
         turn, at = TURNS[family], SPLIT_AFTER[family]
         before, after = ("".join(part) for part in (turn[:at], turn[at:]))
         # The literals go into the template as Jinja strings, so that nothing in them is a tag.
-        template = f"{{{{ {before!r} }}}}{{{{ messages[0].content }}}}{{{{ {after!r} }}}}"
+        template = f"{{{{ {before!r} }}}}{{{{ messages[-1].content }}}}{{{{ {after!r} }}}}"
         self.info = SimpleNamespace(chat_template=template)
 
     def text_of(self, token: int) -> str:
@@ -261,6 +262,27 @@ def test_a_template_does_not_know_the_date() -> None:
         "x" * 200_000,
         "{{ 'x' * 200000 }}{{ messages[0].content }}",
         "{% include '/etc/passwd' %}",
+        "{% import 'os' as os %}{{ messages[0].content }}",
+        # More time than there is
+        "{% for i in range(99999) %}{% for j in range(99999) %}{% endfor %}{% endfor %}",
+        "{% for i in range(10 ** 12) %}{% endfor %}{{ messages[0].content }}",
+        "{{ 7 ** (10 ** 9) }}{{ messages[0].content }}",
+        # More memory
+        "{{ 'x' * 10 ** 10 }}{{ messages[0].content }}",
+        "{{ 'x'.ljust(10 ** 10) }}{{ messages[0].content }}",
+        "{{ '%10000000000d' % 1 }}{{ messages[0].content }}",
+        "{{ 'x' | center(10 ** 10) }}{{ messages[0].content }}",
+        "{% set n = namespace(x='aa') %}{% for i in range(60) %}{% set n.x = n.x + n.x %}{% endfor %}",
+        "{% for i in range(99999) %}{{ 'x' * 99999 }}{% endfor %}{{ messages[0].content }}",
+        # Python's inner parts
+        "{{ cycler.__init__.__globals__.os.popen('id').read() }}{{ messages[0].content }}",
+        "{{ lipsum.__globals__['os'].system('id') }}{{ messages[0].content }}",
+        "{{ raise_exception.__globals__['os'] }}{{ messages[0].content }}",
+        "{{ strftime_now.__code__.co_consts }}{{ messages[0].content }}",
+        "{{ messages.__class__.__base__.__subclasses__() }}{{ messages[0].content }}",
+        "{{ '{0.__class__.__mro__}'.format(messages) }}{{ messages[0].content }}",
+        "{{ self._TemplateReference__context.environment.globals.clear() }}{{ messages[0].content }}",
+        "{{ ().__class__.mro()[1] }}{{ messages[0].content }}",
     ],
 )
 def test_a_template_that_fails_cheats_or_attacks_is_refused_with_a_way_out(template: str) -> None:
@@ -268,6 +290,22 @@ def test_a_template_that_fails_cheats_or_attacks_is_refused_with_a_way_out(templ
         split_chat_template(template)
     assert error.value.hint
     assert "--prompts plain" in error.value.hint
+
+
+@pytest.mark.parametrize("attack", ["''.__class__", "messages.__len__", "raise_exception.__code__", "_"])
+def test_a_hidden_attribute_shows_nothing_of_python(attack: str) -> None:
+    template = "{{ " + attack + " }}|{{ messages[0].content }}"
+    with contextlib.suppress(ModelFileInvalid):
+        assert split_chat_template(template)[0] == "|"
+
+
+def test_a_template_s_error_is_shown_short_and_its_own_output_is_not() -> None:
+    with pytest.raises(ModelFileInvalid, match="chat template fails: no system role") as error:
+        split_chat_template("{{ raise_exception('no system role') }}")
+    assert "Traceback" not in str(error.value)
+    with pytest.raises(ModelFileInvalid) as error:
+        split_chat_template("{{ raise_exception('x' * 90000) }}")
+    assert len(str(error.value)) < 600
 
 
 # Prompts that no fingerprint holds: what a store keeps under their names must stay true.
