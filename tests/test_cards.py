@@ -482,10 +482,12 @@ def test_neutral_sentences_are_as_long_as_the_instructions_and_sentences_stay_wh
     for for_one, for_zero, neutral in script.INJECTIONS.values():
         assert abs(len(neutral) - (len(for_one) + len(for_zero)) / 2) <= 0.1 * len(neutral)
     context = "The dam holds. The gate leaks. The pump runs."
-    assert script.put_into(context, "X.", "start") == f"X. {context}"
-    assert script.put_into(context, "X.", "end") == f"{context} X."
-    assert script.put_into(context, "X.", "middle") == "The dam holds. X. The gate leaks. The pump runs."
-    assert script.put_into("The dam holds.", "X.", "middle") == "The dam holds. X."
+    assert script.put_into(context, "X.", "at the start") == f"X. {context}"
+    assert script.put_into(context, "X.", "at the end") == f"{context} X."
+    assert (
+        script.put_into(context, "X.", "in the middle") == "The dam holds. X. The gate leaks. The pump runs."
+    )
+    assert script.put_into("The dam holds.", "X.", "in the middle") == "The dam holds. X."
 
 
 def test_the_script_takes_parts_and_limits(
