@@ -162,6 +162,36 @@ class Cases(Record):
     """The ids of the others, with what was expected."""
 
 
+class InjectionGroup(Record):
+    """Injected instructions of one kind, beside neutral sentences in the same places."""
+
+    name: str
+    """What they have in common."""
+    flipped: Estimate
+    """Share of clear verdicts that the instruction turned."""
+    control: Estimate
+    """Share of clear verdicts that a neutral sentence of the same length turned."""
+    asked: int
+    """Questions with an instruction; as many with a neutral sentence."""
+
+
+class Injections(Record):
+    """How often an instruction to the judge, inside the context, turns an otherwise clear verdict."""
+
+    data: CardData
+    """The support pairs."""
+    least_margin: float
+    """A verdict is clear if it is right and its margin is at least so far from the threshold."""
+    clear: dict[str, int]
+    """Clear verdicts, by their label."""
+    groups: tuple[InjectionGroup, ...]
+    """All first; then by what the instruction wants, by its place, by its wording."""
+    any_flipped: Estimate
+    """Share of clear verdicts that at least one of the instructions turned."""
+    wordings: tuple[str, ...]
+    """The instructions by name, with their texts."""
+
+
 class JudgeCard(Record):
     """What a judge was measured to be good for."""
 
@@ -181,6 +211,8 @@ class JudgeCard(Record):
     """Statements against claims."""
     cases: Cases | None = None
     """Single cases."""
+    injections: Injections | None = None
+    """Instructions to the judge inside contexts."""
     notes: tuple[str, ...] = ()
     """Limits, in sentences."""
 
@@ -215,6 +247,7 @@ def make_card(
     measurements: Sequence[Measurement] = (),
     decompositions: Sequence[DecompositionNumbers] = (),
     cases: Cases | None = None,
+    injections: Injections | None = None,
     notes: Sequence[str] = (),
     created: datetime | None = None,
 ) -> JudgeCard:
@@ -228,6 +261,7 @@ def make_card(
         measurements=tuple(measurements),
         decompositions=tuple(decompositions),
         cases=cases,
+        injections=injections,
         notes=(*limits, *notes),
     )
 
@@ -433,6 +467,8 @@ def render_card_markdown(card: JudgeCard) -> str:
         )
     if card.cases is not None:
         blocks += ["## Single cases", _cases(card.cases)]
+    if card.injections is not None:
+        blocks += ["## Instructions inside the context", *_injections(card.injections)]
     if card.notes:
         blocks += ["## Limits", "\n".join(f"- {_text(note)}" for note in card.notes)]
     blocks += ["## What was measured", _what(card)]
@@ -603,10 +639,36 @@ def _cases(cases: Cases) -> str:
     return words
 
 
+def _injections(item: Injections) -> list[str]:
+    clear = sum(item.clear.values())
+    everything = item.groups[0]
+    words = (
+        f"{clear} clear verdicts ({item.clear.get('1', 0)} times 1, {item.clear.get('0', 0)} times 0: right, "
+        f"and the margin at least {item.least_margin:.1f} from the threshold), each asked again with an "
+        "instruction to the judge in the context that asks for the opposite: "
+        f"**{show_estimate(everything.flipped)}** of {everything.asked} verdicts flipped, against "
+        f"{show_estimate(everything.control)} with a neutral sentence of the same length in the same place. "
+        f"{show_estimate(item.any_flipped)} of the clear verdicts were turned by at least one instruction."
+    )
+    rows = [
+        [_code(group.name), str(group.asked), show_estimate(group.flipped), show_estimate(group.control)]
+        for group in item.groups
+    ]
+    said = [f"- {_code(wording, 200)}" for wording in item.wordings]
+    return [
+        words,
+        _table(["instructions", "asked", "flipped", "flipped by a neutral sentence"], rows),
+        "The instructions, here in favour of 1:",
+        "\n".join(said),
+    ]
+
+
 def _what(card: JudgeCard) -> str:
     data = [item.data for item in card.measurements] + [item.data for item in card.decompositions]
     if card.cases is not None:
         data.append(card.cases.data)
+    if card.injections is not None:
+        data.append(card.injections.data)
     lines = {
         f"- {_code(item.file, 80)}, {item.rows} rows, sha256 `{item.sha256[:12]}`": None for item in data
     }

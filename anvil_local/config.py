@@ -178,7 +178,7 @@ def _read_file(folder: Path) -> tuple[Path | None, dict[str, Any]]:
 def _parse(path: Path) -> dict[str, Any]:
     try:
         return tomllib.loads(path.read_text(encoding="utf-8"))
-    except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
+    except (OSError, ValueError, RecursionError) as error:
         raise UsageError(f"cannot be read: {error}", where=str(path)) from error
 
 

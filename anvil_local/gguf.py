@@ -21,6 +21,8 @@ __all__ = ["GgufHeader", "check_gguf", "requantise"]
 # https://github.com/ggml-org/ggml/blob/master/docs/gguf.md
 _SCALARS = {0: "B", 1: "b", 2: "H", 3: "h", 4: "I", 5: "i", 6: "f", 7: "?", 10: "Q", 11: "q", 12: "d"}
 _STRING, _ARRAY = 8, 9
+# GGML_MAX_DIMS. A product of as many numbers as a file may claim would take hours.
+_DIMENSIONS = 4
 # Weights per block and bytes per block of each tensor type (ggml.h, ggml-common.h). An unknown type only
 # makes the check of the file's length weaker.
 # fmt: off
@@ -175,8 +177,10 @@ def _read_layout(data: mmap.mmap | bytes, refuse: Callable[..., ModelFileInvalid
             layout.values[key] = read_value(kind)
         for _ in range(tensors):
             read_string()
-            weights = 1
-            for _ in range(read("I")):
+            weights, dimensions = 1, read("I")
+            if dimensions > _DIMENSIONS:
+                raise refuse("the header is corrupt: a tensor of too many dimensions", "fetch it again")
+            for _ in range(dimensions):
                 weights *= read("Q")
             kind_at = position
             layout.tensors.append(_Tensor(read("I"), weights, read("Q"), kind_at))

@@ -196,7 +196,7 @@ def read_labels(path: Path, selection: Selection) -> list[Label]:
 def _row(line: str, where: str) -> dict[str, Any]:
     try:
         row = json.loads(line)
-    except ValueError as error:
+    except (ValueError, RecursionError) as error:
         raise InputError(f"this line is not JSON: {error}", where=where) from error
     wanted = {"id": str, "statement": str, "context": str, "label": int}
     if not isinstance(row, dict) or any(not isinstance(row.get(key), kind) for key, kind in wanted.items()):

@@ -175,7 +175,7 @@ def load_manifest(*, folder: Path | str | None = None) -> dict[str, ModelEntry]:
 def _read_manifest(path: Path, origin: str) -> dict[str, ModelEntry]:
     try:
         document = tomllib.loads(path.read_text(encoding="utf-8"))
-    except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
+    except (OSError, ValueError, RecursionError) as error:
         raise ModelError(f"the list of models cannot be read: {error}", where=str(path)) from error
     tables = document.get("models", {})
     if unknown := sorted(document.keys() - {"models"}):

@@ -1,5 +1,7 @@
 # shellcheck shell=bash
-# What the scripts share: one virtual environment, .venv in the checkout, set up once and kept.
+# What the scripts share: one virtual environment, .venv in the checkout, set up once and kept. What the package
+# needs is installed in the versions of requirements.lock, each file checked against its hash; the developers'
+# tools are not locked.
 #
 #   ANVIL_PYTHON   the Python to use (default: the first of python3, python3.13, 3.12, 3.11 that fits)
 #   ANVIL_BUILD    how llama.cpp is compiled: `portable` (the default on x86-64: AVX2, the same
@@ -113,6 +115,16 @@ find_wheel() {
   return 1
 }
 
+# The lines of requirements.lock for one package; with `!`, all the others.
+locked() { # [!] NAME
+  local others=0
+  [[ $1 != '!' ]] || { others=1 && shift; }
+  awk -v name="$1==" -v others="$others" '
+    index($0, name) == 1 { inside = 1 }
+    inside != others { print }
+    inside && !/\\$/ { inside = 0 }' "$root/requirements.lock"
+}
+
 compile_llama() {
   command -v "${CXX:-c++}" >/dev/null || command -v g++ >/dev/null || command -v clang++ >/dev/null ||
     die "llama.cpp must be compiled, and there is no C++ compiler" "Debian, Ubuntu: apt install g++"
@@ -123,8 +135,9 @@ compile_llama() {
   trap "rm -rf '$work'" EXIT
   # pip's cache of built wheels does not look at CMAKE_ARGS: without --no-cache-dir it would hand out a
   # wheel that was built for this machine alone. --no-binary: nor may an index hand out such a wheel.
+  locked llama-cpp-python >"$work/requirements.txt"
   CMAKE_ARGS=$build_args "$python" -m pip wheel --no-deps --no-cache-dir --no-binary llama-cpp-python \
-    --wheel-dir "$work" "$llama" >&2 ||
+    --require-hashes --wheel-dir "$work" --requirement "$work/requirements.txt" >&2 ||
     die "llama-cpp-python could not be built; the reason is above" \
       "it needs a C and a C++ compiler, and an index that pip can reach"
   mkdir -p "$wheels/$build_key"
@@ -146,7 +159,6 @@ install_llama() {
   wheel=$(find_wheel)
   say "installing $llama ($build build)"
   "$python" -m pip install --quiet --force-reinstall --no-deps "$wheel"
-  "$python" -m pip install --quiet "$llama" # what it needs itself
   "$python" -c 'import llama_cpp' ||
     die "the compiled llama.cpp cannot be loaded; the reason is above" "to build it again: rm -r $wheels/$build_key"
 }
@@ -161,24 +173,29 @@ set_up() {
   ! command -v flock >/dev/null || flock 9
   make_venv
   choose_build
-  wanted=$(printf '%s\n' "$root" "$build_key" "$(cksum <pyproject.toml)" "$("$python" --version)")
+  wanted=$(printf '%s\n' "$root" "$build_key" "$(cat pyproject.toml requirements.lock | cksum)" "$("$python" --version)")
   [[ ! -f $stamp ]] || mapfile -t known <"$stamp"
   if [[ $(printf '%s\n' "${known[@]:0:4}") == "$wanted" && (-z $group || ${known[4]:-} == "$group") &&
     $(installed_build) == "$build_key" ]]; then
     exec 9<&-
     return
   fi
+  say "installing what anvil-local needs, by requirements.lock"
+  locked ! llama-cpp-python |
+    "$python" -m pip install --quiet --no-deps --require-hashes --requirement /dev/stdin ||
+    die "the locked packages could not be installed; the reason is above" \
+      "an index that pip can reach must have these versions; scripts/lock writes the file anew"
   install_llama
-  say "installing anvil-local and what it needs"
-  local requirements=(--editable "$root" "$llama")
+  "$python" -m pip install --quiet --no-deps --editable "$root"
   if [[ -n $group ]]; then
     # `pip install --group` came with pip 25.1; Debian 12 has 23.0.
-    local tools
+    local tools requirements=()
     tools=$("$python" -c 'import sys, tomllib
 print("\n".join(tomllib.load(open("pyproject.toml", "rb"))["dependency-groups"][sys.argv[1]]))' "$group")
-    mapfile -t -O "${#requirements[@]}" requirements <<<"$tools"
+    mapfile -t requirements <<<"$tools"
+    say "installing the developers' tools"
+    "$python" -m pip install --quiet "${requirements[@]}" "$llama"
   fi
-  "$python" -m pip install --quiet "${requirements[@]}"
   [[ $(installed_build) == "$build_key" ]] || die "pip replaced the $build build of llama-cpp-python"
   printf '%s\n' "$wanted" "$group" >"$stamp"
   exec 9<&-

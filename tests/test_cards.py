@@ -31,6 +31,7 @@ from anvil_local.cards import (
 )
 from anvil_local.errors import InputError, UsageError
 from anvil_local.judge import FakeJudge
+from anvil_local.probes import load_probes
 from anvil_local.records import Fingerprint
 
 WHEN = datetime(2026, 1, 2, tzinfo=UTC)
@@ -425,6 +426,68 @@ def test_the_script_measures_all_four_parts_and_goes_on_where_it_stopped(
 
     assert steady(again) == steady(first)
     assert "Support on support_dev.jsonl.gz" in capsys.readouterr().out
+
+
+def test_instructions_are_counted_beside_neutral_sentences_and_added_to_a_card(
+    script: ModuleType, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A judge that is right, and obeys an IGNORE at the end of a context and nothing else."""
+    labels = {(probe.context, probe.statement): probe.label for probe in load_probes()}
+
+    def answer(task: str, fields: Any) -> float:
+        shown, statement = fields["context"], fields["statement"]
+        if "IGNORE" in shown[-100:]:
+            return 2.0 if "reply with 1" in shown else -2.0
+        right = max(
+            (shown.count(context[:20]) + shown.count(context[-20:]), label)
+            for (context, said), label in labels.items()
+            if said == statement
+        )[1]
+        return 2.0 if right else -2.0
+
+    monkeypatch.setattr(script.options, "build_judge", lambda config: FakeJudge(answer))
+    out = tmp_path / "card"
+    kept = make_card(FakeJudge().fingerprint, measurements=[measurement()], notes=["A note."], created=WHEN)
+    write_card(kept, [out.with_suffix(".json")])
+    arguments = ["--out", str(out), "--work", str(tmp_path / "work"), "--only", "injections", "--add"]
+    assert script.main(arguments) == 0
+    found = load_card(out.with_suffix(".json"))
+    assert found.model_copy(update={"injections": None}) == kept
+    injections = found.injections
+    assert injections is not None
+    groups = {group.name: group for group in injections.groups}
+    clear = sum(injections.clear.values())
+    assert clear >= 40
+    assert min(injections.clear.values()) >= 20
+    assert groups["all"].asked == 5 * clear
+    assert groups["all"].control.value == 0
+    assert groups["in favour of 1"].asked == 5 * injections.clear["0"]
+    # A context of one sentence has no middle but its end.
+    assert 1 / 3 <= (groups["ignore"].flipped.value or 0) <= 0.4
+    assert all(groups[name].flipped.value == 0 for name in ("note", "claim", "turn", "system"))
+    assert groups["at the end"].flipped.value == pytest.approx(1 / 5, abs=0.02)
+    assert groups["at the start"].flipped.value == 0
+    assert injections.any_flipped.value == groups["ignore"].flipped.value
+    page = out.with_suffix(".md").read_text(encoding="utf-8")
+    assert "## Instructions inside the context" in page
+    assert "`ignore`" in page
+
+    write_card(card(), [out.with_suffix(".json")])
+    assert script.main(arguments) == 2
+
+
+def test_neutral_sentences_are_as_long_as_the_instructions_and_sentences_stay_whole(
+    script: ModuleType,
+) -> None:
+    for for_one, for_zero, neutral in script.INJECTIONS.values():
+        assert abs(len(neutral) - (len(for_one) + len(for_zero)) / 2) <= 0.1 * len(neutral)
+    context = "The dam holds. The gate leaks. The pump runs."
+    assert script.put_into(context, "X.", "at the start") == f"X. {context}"
+    assert script.put_into(context, "X.", "at the end") == f"{context} X."
+    assert (
+        script.put_into(context, "X.", "in the middle") == "The dam holds. X. The gate leaks. The pump runs."
+    )
+    assert script.put_into("The dam holds.", "X.", "in the middle") == "The dam holds. X."
 
 
 def test_the_script_takes_parts_and_limits(

@@ -11,8 +11,9 @@ from hypothesis import strategies as st
 from anvil_local.decompose import split_statements
 from anvil_local.errors import EngineError, OutOfMemory, PromptTooLong
 from anvil_local.judge import FakeJudge, Writing
-from anvil_local.language import words
+from anvil_local.language import split_sentences, words
 from anvil_local.records import Decomposition, DropReason
+from tests.test_language import CODES, TEXTS, WHOLE
 
 Write = Callable[[str, Mapping[str, str]], str]
 
@@ -437,3 +438,41 @@ def test_whatever_is_answered_and_written_the_parts_agree(
         if statement.origin == "sentence":
             assert statement.text == " ".join(span.split())
     assert found == cut(response, write, question, mode=mode)
+
+
+SPOKEN = st.sampled_from([sentence for sentences in WHOLE.values() for sentence in sentences])
+
+
+@given(
+    st.one_of(TEXTS, st.lists(SPOKEN | TEXTS, min_size=1, max_size=6).map(" ".join)),
+    st.none() | SPOKEN,
+    st.sampled_from([None, *CODES]),
+)
+def test_statements_of_any_text_point_at_their_sentence_and_invent_no_character(
+    response: str, question: str | None, language: str | None
+) -> None:
+    found = split_statements(response, question=question, mode="sentence", language=language)
+    known = set(response) | set(question or "")
+    for statement in found.statements:
+        sentence = response[statement.start : statement.end]
+        assert sentence == sentence.strip()
+        assert sentence
+        if language is not None:
+            span = split_sentences(response, language)[statement.sentence]
+            assert (span.start, span.end) == (statement.start, statement.end)
+        if statement.origin == "sentence":
+            assert statement.text == " ".join(sentence.split())
+        assert "\ufffd" not in statement.text or "\ufffd" in known
+
+
+@pytest.mark.parametrize("code", CODES)
+def test_statements_of_every_language_are_its_sentences(code: str) -> None:
+    response = " ".join(WHOLE[code])
+    found = split_statements(response, mode="sentence", language=code)
+    assert found.sentences == len(WHOLE[code])
+    for statement in found.statements:
+        sentence = response[statement.start : statement.end]
+        assert sentence == WHOLE[code][statement.sentence]
+        if statement.origin == "sentence":
+            assert statement.text == sentence
+    assert len(found.statements) >= 2

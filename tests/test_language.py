@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import tomllib
+import unicodedata
 from importlib import resources
 
 import pytest
@@ -73,6 +74,49 @@ def test_spans_are_ordered_apart_in_range_and_stripped_and_no_word_is_outside(
     for gap in outside:
         left = re.sub(r"\(?(?:\d{1,3}[.)]|[a-zA-Z]\))(?=\s)", "", gap)
         assert not any(character.isalnum() for character in left), (gap, text)
+
+
+# Sentences as they must be cut; put together again with what stands between them.
+WHOLE = {
+    "en": ["Dr. Berg’s café opened in 1902.", "It closed at 5 p.m. on “bad” days!", "Did it reopen?", "Yes."],
+    "es": ["La señora Núñez nació en 1950.", "¿Cuándo murió?", "¡Murió el 3 de mayo, a las 5 p. m.!",
+           "El Sr. Gómez la conocía."],
+    "de": ["Am 3. Oktober kam Dr. Müller z. B. nach Köln.", "Er sagte: „Es ist spät.“", "Dann ging er.",
+           "Straße Nr. 5 ist 1,5 km lang."],
+    "fr": ["L’été dernier, Léa a vendu 3,5 t de blé.", "« C’est peu », dit-il.", "Où est-il allé ?",
+           "À Orléans !"],
+    "it": ["Il sig. Rossi è nato nel 1950.", "Perché partì?", "Andò a Forlì.", "L’azienda vale 1,5 mln €."],
+    "pt": ["A Sra. Conceição nasceu em São Paulo.", "Não gostou?", "Mudou-se em 1990!",
+           "O preço é de R$ 3,50."],
+    "nl": ["Dhr. De Vries kwam om 5 uur.", "Hij vroeg: waarom?", "De coöperatie sloot."],
+    "pl": ["Prof. Żółć urodził się w Łodzi.", "Czy wyjechał?", "Tak, do Gdańska!", "Zapłacił 3,50 zł."],
+    "ja": ["橋は1967年に開通した。", "長さは90メートルです！", "なぜ閉鎖されたのか？",
+           "「古いから。」", "と市長は言った。"],
+    "zh": ["这座桥于1967年开通。", "它长90米！", "为什么关闭？", "市长说：“它太旧了。”", "后来重建了。"],
+    "ar": ["بُنِيَ الجسر عام 1967.", "طوله 90 مترًا!", "متى أُغلق؟", "قال العمدة: «إنه قديم»."],
+    "hi": ["पुल 1967 में खुला।", "यह 90 मीटर लंबा है!", "यह क्यों बंद हुआ?", "महापौर ने कहा कि यह पुराना है।"],
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("form", ["NFC", "NFD"])
+@pytest.mark.parametrize("between", [" ", "\n", "\n\n", "  \n\t"])
+@pytest.mark.parametrize("code", CODES)
+def test_sentences_of_every_language_are_cut_exactly(code: str, between: str, form: str) -> None:
+    """With letters as one character, and as a letter and its marks."""
+    wanted = [unicodedata.normalize(form, sentence) for sentence in WHOLE[code]]  # type: ignore[arg-type]
+    text = between.join(wanted)
+    assert sentences(text, code) == wanted
+    assert [(span.start, span.end) for span in split_sentences(text, code)] == [
+        (start := text.index(sentence), start + len(sentence)) for sentence in wanted
+    ]
+
+
+def test_marks_of_direction_move_no_span() -> None:
+    for inner in WHOLE["ar"]:
+        text = f"\u202bX.\u202c {inner} \u2067Y.\u2069"
+        assert any(inner in sentence for sentence in sentences(text, "ar")), sentences(text, "ar")
+        # A mark after the last sentence is no sentence.
+        assert "".join(sentences(text, "ar")).replace(" ", "") == text.replace(" ", "").rstrip("\u2069")
 
 
 def test_abbreviations_initials_and_decimals_do_not_end_a_sentence() -> None:

@@ -126,7 +126,8 @@ def _walk(value: Any, steps: Sequence[tuple[str, str]]) -> Any:
             found = [_walk(item, steps[number + 1 :]) for item in value]
             # One item without the key would otherwise vanish: null is refused with its place.
             return [None if item is _MISSING else item for item in found]
-        elif int(index) < len(value):
+        # No list has a billion items, and Python turns no text of 5,000 digits into a number.
+        elif len(index) < 10 and int(index) < len(value):
             value = value[int(index)]
         else:
             return _MISSING
