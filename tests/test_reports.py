@@ -223,6 +223,18 @@ def test_the_example_looks_as_it_did(name: str, render: Callable[[Report], str])
     check_snapshot(name, render(example()))
 
 
+@pytest.mark.parametrize("count", [0, 1, 5])
+def test_a_report_written_result_by_result_is_the_whole_document(count: int, tmp_path: Path) -> None:
+    report = example()
+    report = report.model_copy(update={"results": report.results[:count]})
+    document = report.model_dump(mode="json", fallback=str)
+    text = json.dumps(document, ensure_ascii=False, allow_nan=False, indent=2) + "\n"
+    assert reports.render_json(report) == text
+    assert list(document)[-1] == "results"
+    (path,) = reports.write_reports(report, [tmp_path / "out.json"])
+    assert path.read_text(encoding="utf-8") == text
+
+
 def test_the_public_names_are_sorted_and_there() -> None:
     assert reports.__all__ == sorted(reports.__all__)
     assert all(hasattr(reports, name) for name in reports.__all__)

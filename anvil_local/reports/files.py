@@ -10,7 +10,7 @@ from pathlib import Path
 from anvil_local.errors import AnvilError, UsageError
 from anvil_local.records import Report
 from anvil_local.reports.html_report import render_html
-from anvil_local.reports.json_report import render_json
+from anvil_local.reports.json_report import json_pieces, render_json
 from anvil_local.reports.junit import render_junit
 from anvil_local.reports.markdown import render_markdown
 from anvil_local.reports.sarif import render_sarif
@@ -64,14 +64,16 @@ def write_reports(
     checked = check_report_paths(paths)
     for path in checked:
         render = FORMATS[path.suffix.lower()]
-        junit = render is render_junit
-        write_whole(
-            path, render_junit(report, min_sample_score=min_sample_score) if junit else render(report)
-        )
+        if render is render_json:
+            write_whole(path, json_pieces(report))
+        elif render is render_junit:
+            write_whole(path, render_junit(report, min_sample_score=min_sample_score))
+        else:
+            write_whole(path, render(report))
     return checked
 
 
-def write_whole(path: Path, text: str) -> None:
+def write_whole(path: Path, text: str | Iterable[str]) -> None:
     """Write a file so that a reader sees the old text or the new one, never a part."""
     # Through a link: the file it points to is replaced, not the link.
     target = Path(os.path.realpath(path))
@@ -79,7 +81,7 @@ def write_whole(path: Path, text: str) -> None:
     try:
         # Not `tempfile`: its files are readable by the owner alone, and a report is for others too.
         with open(temporary, "w", encoding="utf-8", errors="backslashreplace", newline="\n") as file:
-            file.write(text)
+            file.writelines([text] if isinstance(text, str) else text)
         os.replace(temporary, target)
     except OSError as error:
         raise AnvilError(f"cannot write this report: {error.strerror}", where=str(path)) from error

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, NoReturn
 
 from pydantic import ValidationError
 
 from anvil_local.errors import InputError
-from anvil_local.records import SCHEMA_VERSION, Report
+from anvil_local.records import SCHEMA_VERSION, Record, Report
 
 
 def render_json(report: Report) -> str:
@@ -17,10 +18,28 @@ def render_json(report: Report) -> str:
 
     A NaN or an infinity in a user's metadata becomes null; JSON has no word for it.
     """
-    document = report.model_dump(mode="json", fallback=str)
+    return "".join(json_pieces(report))
+
+
+def json_pieces(report: Report) -> Iterator[str]:
+    """The text of `render_json` in pieces, a result each: the whole is several times as large as the data."""
+    # The results are the last field.
+    head = _dump(report.model_copy(update={"results": ()}))
+    if not report.results:
+        yield head + "\n"
+        return
+    yield head.removesuffix("[]\n}") + "["
+    for number, result in enumerate(report.results):
+        # JSON has no line ends inside its texts.
+        yield ("," if number else "") + "\n    " + _dump(result).replace("\n", "\n    ")
+    yield "\n  ]\n}\n"
+
+
+def _dump(record: Record) -> str:
+    document = record.model_dump(mode="json", fallback=str)
     text = json.dumps(document, ensure_ascii=False, allow_nan=False, indent=2)
     # A lone surrogate in the data cannot be encoded; as an escape JSON carries it unharmed.
-    return text.encode("utf-8", "backslashreplace").decode("utf-8") + "\n"
+    return text.encode("utf-8", "backslashreplace").decode("utf-8")
 
 
 def load_report(path: str | Path) -> Report:
