@@ -21,7 +21,7 @@ from anvil_local.errors import InputError, UsageError
 from anvil_local.models import bundled_folder, models_folder
 from anvil_local.records import Fingerprint, Record
 from anvil_local.reports.markdown import code
-from anvil_local.reports.text import excerpt, judge_name
+from anvil_local.reports.text import excerpt, judge_name, plural
 
 __all__ = [
     "CardMatch",
@@ -288,7 +288,9 @@ def _limits(measurement: Measurement) -> list[str]:
     if single:
         found.append(f"{measurement.title}: one label only, so no AUROC on {', '.join(single)}.")
     if macro.unscored:
-        found.append(f"{measurement.title}: {macro.unscored} of {macro.rows} rows could not be judged.")
+        found.append(
+            f"{measurement.title}: {macro.unscored} of {plural(macro.rows, 'row')} could not be judged."
+        )
     if macro.mean_mass is not None and macro.mean_mass < 0.5:
         found.append(
             f"{measurement.title}: the model gives the two labels {macro.mean_mass:.2f} of its probability; "
@@ -670,7 +672,8 @@ def _what(card: JudgeCard) -> str:
     if card.injections is not None:
         data.append(card.injections.data)
     lines = {
-        f"- {_code(item.file, 80)}, {item.rows} rows, sha256 `{item.sha256[:12]}`": None for item in data
+        f"- {_code(item.file, 80)}, {plural(item.rows, 'row')}, sha256 `{item.sha256[:12]}`": None
+        for item in data
     }
     parts = [
         f"- {_code(name)}: {code(excerpt(json.dumps(part, ensure_ascii=False, sort_keys=True), 400))}"

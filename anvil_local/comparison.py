@@ -23,6 +23,7 @@ from anvil_local.paired import (
 )
 from anvil_local.records import Record, Report, Role, Sample, SampleResult, Verdict
 from anvil_local.replay import compare_fingerprints
+from anvil_local.reports.text import plural
 from anvil_local.scoring import exact_mean, exact_pooled, exact_score
 
 __all__ = [
@@ -284,18 +285,19 @@ def _regression(row: MetricDiff, level: float, max_unscored: float) -> Regressio
         why = "no sample with a score in both reports"
         return Regression(metric=row.metric, failed=True, message=f"{row.metric}: FAIL, {why}")
     dropped = row.change < 0 and row.p_drop <= level
-    said = f"change {row.change:+.3f} in {row.scored_pairs} samples, p {row.p_drop:.4f}, level {level:g}"
+    pairs = plural(row.scored_pairs, "sample")
+    said = f"change {row.change:+.3f} in {pairs}, p {row.p_drop:.4f}, level {level:g}"
     limits = []
     fewest = fewest_losses(level)
     if row.scored_pairs < fewest:
-        limits.append(f"{row.scored_pairs} samples cannot show any drop at this level, it takes {fewest}")
+        limits.append(f"{pairs} cannot show any drop at this level, it takes {fewest}")
     elif row.visible_drop is None:
         limits.append(f"no spread to judge by; a drop shows from {fewest} samples that get worse")
     else:
         limits.append(f"a drop of {row.visible_drop:.3f} would have shown {POWER:.0%} of the time")
     hidden = scored_before and row.became_unscored > max_unscored * scored_before
     if hidden:
-        limits.append(f"{row.became_unscored} of {scored_before} samples lost their score")
+        limits.append(f"{row.became_unscored} of {plural(scored_before, 'sample')} lost their score")
     failed = dropped or bool(hidden)
     word = "FAIL" if failed else "PASS"
     return Regression(

@@ -2,10 +2,21 @@
 
 from __future__ import annotations
 
+import contextlib
+import fcntl
 import io
+import json
+import os
+import pty
 import re
+import struct
+import subprocess
+import sys
+import termios
+from pathlib import Path
 
 import pytest
+from rich.cells import cell_len
 from rich.console import Console
 
 from anvil_local.cli import console
@@ -80,3 +91,56 @@ def test_nothing_is_divided_by_zero_at_the_start() -> None:
 def test_a_duration_is_short(seconds: float, shown: str) -> None:
     assert re.fullmatch(r"(\d+ [hms] ?){1,2}", shown)
     assert console.show_duration(seconds) == shown
+
+
+PROGRAM = """
+import sys, time
+sys.path.insert(0, {root!r})
+from anvil_local.cli import main, options
+from anvil_local.judge import FakeJudge
+def answer(task, fields):
+    time.sleep(0.05)
+    return int("nine" in fields["statement"])
+options.build_judge = lambda config, **_: FakeJudge(answer)
+main(["run", "answers.jsonl", "--decomposition", "sentence", "--no-cache"])
+"""
+
+
+def test_a_real_terminal_shows_the_work_in_one_line_of_80_columns_and_then_the_report(tmp_path: Path) -> None:
+    rows = [
+        {"response": f"It opens at nine. Room {n} is free.", "retrieved_contexts": [f"Nine, {n}."]}
+        for n in range(40)
+    ]
+    (tmp_path / "answers.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows), encoding="utf-8")
+    ours, theirs = pty.openpty()
+    fcntl.ioctl(theirs, termios.TIOCSWINSZ, struct.pack("HHHH", 24, 80, 0, 0))
+    environment = {**os.environ, "TERM": "xterm"}
+    environment.pop("COLUMNS")
+    with subprocess.Popen(
+        [sys.executable, "-c", PROGRAM.format(root=str(Path(__file__).parents[1]))],
+        cwd=tmp_path,
+        env=environment,
+        stdin=subprocess.DEVNULL,
+        stdout=theirs,
+        stderr=theirs,
+    ) as process:
+        os.close(theirs)
+        written = b""
+        # A terminal whose program is gone gives an error, not an end.
+        with contextlib.suppress(OSError):
+            while piece := os.read(ours, 65536):
+                written += piece
+    os.close(ours)
+    assert process.returncode == 0
+    text = re.sub(r"\x1b\[[0-9;?]*[A-Za-z]", "", written.decode("utf-8"))
+    lines = re.split(r"[\r\n]+", text)
+    # Warnings are for logs too: the terminal wraps them.
+    assert max(cell_len(line) for line in lines if not line.startswith("warning: ")) <= 80
+    bars = [line for line in lines if line.startswith("judging")]
+    middle = bars[len(bars) // 2]
+    assert re.fullmatch(r"judging .*\d+/40 \d+ verdicts, \d+\.\d/s, (\d+ [ms] ?)+ left *", middle)
+    # The bar is gone when the report comes, whose last lines are the worst sample and the gates.
+    report = lines[lines.index("data      answers.jsonl") :]
+    assert not [line for line in report if line.startswith("judging")]
+    worst = max(number for number, line in enumerate(report) if "refused" in line and "is free." in line)
+    assert worst < report.index("no gate given")

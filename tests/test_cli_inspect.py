@@ -61,7 +61,7 @@ def test_inspect_shows_every_row_and_every_refusal_in_its_place(
         "  [3] tool shut: '\\x1b[31mdone'\n\n"
         "data.jsonl:3  REFUSED: `answer` must be text, not a number\n\n"
     )
-    assert err == "data.jsonl: JSON lines, 3 rows: 1 answers, 1 traces, 1 refused\n"
+    assert err == "data.jsonl: JSON lines, 3 rows: 1 answer, 1 trace, 1 refused\n"
 
 
 def test_inspect_stops_after_the_limit_and_forgives_what_is_skipped(

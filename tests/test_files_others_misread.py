@@ -110,7 +110,7 @@ def test_an_old_and_a_new_name_for_one_field_are_refused(run: Any, pair: tuple[s
 def test_contexts_as_one_text_are_one_context_and_the_header_says_so(run: Any) -> None:
     ran = run([{"response": "It rained.", "retrieved_contexts": "Rain."}])
     assert ran.samples[0]["retrieved_contexts"] == ["Rain."]
-    assert "1 rows give their contexts as one text" in ran.err
+    assert "contexts given as one text, taken as one context: 1 row" in ran.err
 
 
 @pytest.mark.parametrize(("value", "kind"), [(3, "a number"), ({"text": "Rain."}, "an object")])

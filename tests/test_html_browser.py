@@ -79,6 +79,8 @@ def browser(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
 def page(browser: Any, tmp_path: Path, socket_enabled: None) -> Iterator[Open]:
     """Opens a report; afterwards nothing may stand on the console, and nothing was asked of a network."""
 
+    from selenium.webdriver.support.ui import WebDriverWait
+
     def open_page(record: Any, *, dark: bool = False, width: int = 1280, scripts: bool = True) -> Any:
         path = tmp_path / "report.html"
         path.write_text(render_html(record), encoding="utf-8")
@@ -88,6 +90,12 @@ def page(browser: Any, tmp_path: Path, socket_enabled: None) -> Iterator[Open]:
         browser.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", size)
         browser.execute_cdp_cmd("Emulation.setScriptExecutionDisabled", {"value": not scripts})
         browser.get(path.as_uri())
+        # On a busy machine `get` may return while the page before is still there, or before the script ran.
+        ready = (
+            "return location.href === arguments[0] && document.readyState === 'complete' && "
+            "!(arguments[1] && document.getElementById('tools').hidden)"
+        )
+        WebDriverWait(browser, 60).until(lambda driver: driver.execute_script(ready, path.as_uri(), scripts))
         return browser
 
     yield open_page

@@ -647,8 +647,8 @@ def test_the_suffix_chooses_the_format(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("name", "message", "hint"),
     [
-        ("a.txt", "unknown kind of report", ".html, .json, .md, .xml"),
-        ("json", "unknown kind of report", ".html, .json, .md, .xml"),
+        ("a.txt", "unknown kind of report", ".html, .json, .md, .sarif, .xml"),
+        ("json", "unknown kind of report", ".html, .json, .md, .sarif, .xml"),
         ("no/a.json", "folder of this report does not exist", "mkdir -p"),
         ("folder.json", "this is a folder", ""),
         ("./good.json", "given twice", ""),

@@ -39,6 +39,7 @@ def bundle(
     from anvil_local.bundling import bundle as write_bundle
     from anvil_local.bundling import collect_wheels
     from anvil_local.errors import AnvilError, UsageError
+    from anvil_local.reports.text import plural
 
     if output.exists():
         raise UsageError("this file is there already", value=str(output), hint="name another, or remove it")
@@ -54,7 +55,8 @@ def bundle(
     except OSError as error:
         raise AnvilError(f"the bundle cannot be made: {error.strerror}", where=str(output)) from error
     console.show(
-        f"{made.path}  {made.bytes / 1e6:.0f} MB, {len(made.wheels)} wheels, {len(made.models)} models\n"
+        f"{made.path}  {made.bytes / 1e6:.0f} MB, {plural(len(made.wheels), 'wheel')}, "
+        f"{plural(len(made.models), 'model')}\n"
     )
     console.show(f"sha256 {made.sha256}\n")
     return ExitCode.OK

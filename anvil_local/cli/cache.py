@@ -30,16 +30,20 @@ def show_dir(cache_dir: options.CacheDir = None) -> None:
 @app.command()
 def size(cache_dir: options.CacheDir = None) -> None:
     """Print how many entries there are, and their bytes on disk."""
+    from anvil_local.reports.text import plural
+
     store = _open(cache_dir)
     entries, used = store.size()
     store.close()
-    console.show(f"{entries} entries, {used / 1e6:.1f} MB")
+    console.show(f"{plural(entries, 'entry', 'entries')}, {used / 1e6:.1f} MB")
 
 
 @app.command()
 def clean(cache_dir: options.CacheDir = None) -> None:
     """Remove every entry. Verdicts are judged again when they are next needed."""
+    from anvil_local.reports.text import plural
+
     store = _open(cache_dir)
     gone = store.clean()
     store.close()
-    console.show(f"removed {gone} entries")
+    console.show(f"removed {plural(gone, 'entry', 'entries')}")

@@ -202,13 +202,14 @@ def _judged(row: LabelledRow | LabelledTrace, verdict: Verdict) -> Judged:
 def table(measurement: Measurement) -> Iterator[str]:
     """The numbers in lines of at most 80 columns."""
     from anvil_local.cards import show_estimate
+    from anvil_local.reports.text import plural
 
     yield f"{'set':<28} {'rows':>5}  {'balanced accuracy':<20}  {'AUROC':>6}  {'kappa':>6}"
     yield from _lines(measurement.measured.sets)
     macro = measurement.measured.macro
     yield from _lines([macro])
     if macro.unscored:
-        yield f"{macro.unscored} of {macro.rows} rows could not be judged; they are in no number"
+        yield f"{macro.unscored} of {plural(macro.rows, 'row')} could not be judged; they are in no number"
     threshold = measurement.threshold
     yield ""
     yield f"threshold in force {threshold.in_force:+.2f}: {show_estimate(macro.balanced_accuracy)}"

@@ -148,6 +148,8 @@ def _bar(
 
 
 def _lines(total: int | None, hits: Callable[[], int]) -> Callable[[Progress], None]:
+    from anvil_local.reports.text import plural
+
     started = last = time.monotonic()
 
     def update(state: Progress) -> None:
@@ -156,8 +158,9 @@ def _lines(total: int | None, hits: Callable[[], int]) -> Callable[[Progress], N
         if now - last < _EVERY:
             return
         last = now
-        of = f" of {total}" if total is not None else ""
-        say(f"{state.finished}{of} samples, {describe_progress(state, total, now - started, hits())}")
+        of = f"{state.finished} of " if total is not None else ""
+        samples = plural(state.finished if total is None else total, "sample")
+        say(f"{of}{samples}, {describe_progress(state, total, now - started, hits())}")
 
     return update
 
@@ -169,7 +172,9 @@ def describe_progress(state: Progress, total: int | None, seconds: float, hits: 
     since a long context or a trace takes several. The time left is that of the samples so far,
     carried on; before the first sample is finished nobody knows it.
     """
-    parts = [f"{state.verdicts} verdicts"]
+    from anvil_local.reports.text import plural
+
+    parts = [plural(state.verdicts, "verdict")]
     if hits:
         parts.append(f"{hits} cached")
     if seconds > 0:

@@ -73,6 +73,8 @@ def _by_labels(report: Report, path: Path) -> dict[str, CorrectedRate]:
 
 
 def _lines(name: str, rate: CorrectedRate) -> list[str]:
+    from anvil_local.reports.text import plural
+
     def interval(low: float | None, high: float | None) -> str:
         return "no interval" if low is None or high is None else f"[{low:.2f}, {high:.2f}]"
 
@@ -82,5 +84,7 @@ def _lines(name: str, rate: CorrectedRate) -> list[str]:
         lines.append(f"  corrected  none: {rate.interval.reason}")
     else:
         corrected = interval(rate.interval.low, rate.interval.high)
-        lines.append(f"  corrected  {rate.corrected:.2f}  {corrected}  {rate.method}, {rate.labels} labels")
+        lines.append(
+            f"  corrected  {rate.corrected:.2f}  {corrected}  {rate.method}, {plural(rate.labels, 'label')}"
+        )
     return lines

@@ -103,6 +103,7 @@ def _describe(found: Diff, *, verbose: bool) -> Iterator[str]:
 def _metric(row: MetricDiff, level: float) -> Iterator[str]:
     from anvil_local.paired import fewest_losses
     from anvil_local.reports import excerpt
+    from anvil_local.reports.text import plural
 
     yield excerpt(row.metric)
     yield f"  samples     {row.pairs} in both, {row.only_base} only in BASE, {row.only_new} only in NEW"
@@ -122,7 +123,7 @@ def _metric(row: MetricDiff, level: float) -> Iterator[str]:
     if row.visible_drop is not None:
         yield f"              a drop of {row.visible_drop:.3f} would show 80 % of the time at level {level:g}"
     elif row.scored_pairs < fewest_losses(level):
-        yield f"              {row.scored_pairs} samples cannot show any drop at level {level:g}"
+        yield f"              {plural(row.scored_pairs, 'sample')} cannot show any drop at level {level:g}"
     yield (
         f"  verdicts    {row.verdict_pairs} in both: {row.lost} lost, {row.gained} gained"
         f" (McNemar p {row.p_mcnemar:.4f})"

@@ -130,6 +130,7 @@ def _describe(
     found: Explanation, result: SampleResult, item: JudgedStatement, same_judge: bool, *, verbose: bool
 ) -> Iterator[str]:
     from anvil_local.reports import excerpt
+    from anvil_local.reports.text import plural
 
     verdict = found.verdict
     yield f"sample     {excerpt(result.sample_id, 60)}"
@@ -139,7 +140,7 @@ def _describe(
         yield f"shape      {str(item.shape).replace('_', ' ')}"
     if verdict.windows > 1:
         yield f"context    window {(verdict.window or 0) + 1} of {verdict.windows} decided"
-    yield f"asked      {found.questions} questions"
+    yield f"asked      {plural(found.questions, 'question')}"
     yield ""
     yield "sentence  without  alone    words"
     ranked = sorted(found.sentences, key=lambda sentence: _rank(found, sentence))

@@ -31,6 +31,7 @@ def inspect(
     --json one object a row.
     """
     from anvil_local.config import load_config
+    from anvil_local.reports.text import plural
     from anvil_local.samples import SampleFile, parse_mapping
 
     config = load_config(format=data_format, map=parse_mapping(map or ()), skip_bad_rows=skip_bad_rows)
@@ -45,13 +46,18 @@ def inspect(
             raise
         for entry in islice(samples.entries(), limit):
             _show(entry, json=json)
-        parts = [f"{counts.answers} answers", f"{counts.traces} traces", f"{counts.rejected} refused"]
+        parts = [
+            plural(counts.answers, "answer"),
+            plural(counts.traces, "trace"),
+            f"{counts.rejected} refused",
+        ]
         shown = "" if limit is None or limit >= counts.rows else f", the first {limit} shown"
-        console.say(f"{samples.name}: {samples.title}, {counts.rows} rows{shown}: {', '.join(parts)}")
+        console.say(
+            f"{samples.name}: {samples.title}, {plural(counts.rows, 'row')}{shown}: {', '.join(parts)}"
+        )
         if counts.lone_contexts:
-            console.say(
-                f"note: {counts.lone_contexts} rows give their contexts as one text, taken as one context"
-            )
+            rows = plural(counts.lone_contexts, "row")
+            console.say(f"note: contexts given as one text, taken as one context: {rows}")
     return ExitCode.USAGE if counts.rejected and not config.skip_bad_rows else ExitCode.OK
 
 
@@ -97,10 +103,12 @@ def _contexts(contexts: tuple[str, ...] | None) -> str:
 
 
 def _text(text: str | None, *, counted: bool = True) -> str:
+    from anvil_local.reports.text import plural
+
     if text is None:
         return "none"
     shown = shorten(text, 72)
-    return f"{shown} ({len(text)} characters)" if counted and len(text) > 60 else shown
+    return f"{shown} ({plural(len(text), 'character')})" if counted and len(text) > 60 else shown
 
 
 def _plain(text: str) -> str:

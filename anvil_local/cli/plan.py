@@ -108,6 +108,8 @@ def measured_flip_rate(path: Path) -> float:
 
 def lines(plan: Plan) -> Iterator[str]:
     """The plan in lines of at most 80 columns."""
+    from anvil_local.reports.text import plural
+
     here = plan.here
     yield (
         f"threshold  >= {plan.threshold:g} of {here.statements} statements "
@@ -117,18 +119,18 @@ def lines(plan: Plan) -> Iterator[str]:
     yield f"bad build  {plan.bad_rate:.3f} supported, {plan.observed_bad_rate:.3f} observed"
     yield f"judge      flips {plan.flip_rate:.3f} of its verdicts"
     yield (
-        f"samples    {plan.per_sample} statements each, correlation {plan.correlation:g}: "
+        f"samples    {plural(plan.per_sample, 'statement')} each, correlation {plan.correlation:g}: "
         f"design effect {plan.design_effect:.2f}"
     )
     yield ""
     yield f"false fail {_chance(here.false_fail)}   the good build fails"
     yield f"false pass {_chance(here.false_pass)}   the bad build passes"
-    if plan.needed is None:
+    if plan.needed is None or plan.needed_samples is None:
         yield f"for at most {plan.wanted:g} of each: {plan.reason}"
     else:
         yield (
-            f"for at most {plan.wanted:g} of each: {plan.needed} statements and more "
-            f"({plan.needed_samples} samples)"
+            f"for at most {plan.wanted:g} of each: {plural(plan.needed, 'statement')} and more "
+            f"({plural(plan.needed_samples, 'sample')})"
         )
     yield ""
     yield f"{'statements':>10}  {'quorum':>6}  {'false fail':>10}  {'false pass':>10}"

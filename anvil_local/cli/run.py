@@ -181,6 +181,7 @@ def run(
     from anvil_local.metrics import choose_metrics
     from anvil_local.padding import check_padding
     from anvil_local.reports import check_report_paths
+    from anvil_local.reports.text import plural
     from anvil_local.runner import build_report, check_fit, make_settings, run_samples
     from anvil_local.samples import SampleFile, parse_mapping
     from anvil_local.shards import cut, parse_shard, shard_of
@@ -244,9 +245,8 @@ def run(
     ) as samples:
         counts = samples.check()
         if counts.lone_contexts and not quiet:
-            console.say(
-                f"note: {counts.lone_contexts} rows give their contexts as one text, taken as one context"
-            )
+            rows = plural(counts.lone_contexts, "row")
+            console.say(f"note: contexts given as one text, taken as one context: {rows}")
         total = check_fit(samples, choices)
         part = shard_of(samples, *place) if place else None
         if part:
@@ -325,7 +325,7 @@ def run(
             report = _correct(report, card, quiet=quiet)
         hits = getattr(judge, "hits", 0)
         if hits and not quiet:
-            console.say(f"note: {hits} verdicts were in the cache (--refresh judges them anew)")
+            console.say(f"note: from the cache: {plural(hits, 'verdict')} (--refresh judges anew)")
     if not quiet:
         for name, accuracy in find_coins(
             report.judge, [summary.metric for summary in report.summaries], folder=config.models_dir

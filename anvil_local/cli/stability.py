@@ -181,6 +181,8 @@ def _describe(found: Stability, *, verbose: bool) -> Iterator[str]:
 
 
 def _row(row: AxisResult) -> str:
+    from anvil_local.reports.text import plural
+
     name = f"{row.axis} {row.variant}"
     rate = f"{row.flips / row.questions:.3f}" if row.questions else "none"
     shift = "none" if row.score_shift is None else f"{row.score_shift:.3f}"
@@ -188,5 +190,5 @@ def _row(row: AxisResult) -> str:
     if row.must_be_zero:
         line += f"  BROKEN, {row.moved} moved" if row.broken else "  bit-equal"
     if row.unpaired and not row.must_be_zero:
-        line += f"  {row.unpaired} statements in one only"
+        line += f"  {plural(row.unpaired, 'statement')} in one only"
     return line

@@ -136,7 +136,7 @@ def _goal(goal: GoalVerdicts, limit: int | None) -> Finding:
     parts = (("claimed", goal.claimed), ("done", goal.done))
     details.append(", ".join(f"{name}: {_GOAL_WORDS[part.value]} ({_margin(part)})" for name, part in parts))
     if goal.cut_tokens:
-        details.append(f"the trace was cut by {goal.cut_tokens} tokens{_cut(goal)}")
+        details.append(f"the trace was cut by {plural(goal.cut_tokens, 'token')}{_cut(goal)}")
     return Finding(
         _GOAL_WORDS[goal.reached.value],
         _margin(goal.reached),

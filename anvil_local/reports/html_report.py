@@ -413,7 +413,7 @@ def _goal(result: SampleResult, finding: Finding) -> dict[str, Any]:
         facts += [("Inferred goal", goal.workflow.user_goal), ("Inferred end state", goal.workflow.end_state)]
     facts.append(("Trace formatter", goal.formatter))
     if goal.cut_tokens:
-        facts.append(("Cut", f"{goal.cut_tokens} tokens of the trace did not fit the window"))
+        facts.append(("Cut", f"{plural(goal.cut_tokens, 'token')} of the trace did not fit the window"))
     verdicts = [
         {
             "text": "Overall: is the outcome the desired one, given the whole trace?",

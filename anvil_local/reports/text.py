@@ -74,9 +74,9 @@ def show_counts(counts: Mapping[str, int]) -> str:
     return ", ".join(f"{excerpt(name)} {count}" for name, count in counts.items())
 
 
-def plural(count: int, noun: str) -> str:
-    """`1 sample`, `2 samples`."""
-    return f"{count} {noun}" if count == 1 else f"{count} {noun}s"
+def plural(count: int, noun: str, many: str | None = None) -> str:
+    """`1 sample`, `2 samples`; `many` where an `s` does not make it, `2 entries`."""
+    return f"{count} {noun if count == 1 else many or noun + 's'}"
 
 
 def judge_name(parts: Mapping[str, Any]) -> str:
