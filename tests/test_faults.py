@@ -142,7 +142,7 @@ def test_a_stopped_run_goes_on_where_it_stopped_and_its_counts_are_right(
 
     resumed, lines = tell(store, data)
     assert result(resumed) == result(whole)
-    assert f"note: {kept} verdicts were in the cache (--refresh judges them anew)" in lines
+    assert f"note: from the cache: {kept} verdicts (--refresh judges anew)" in lines
     assert verdicts_in(store) == 180
     progress = [re.match(r"(\d+) of 60 samples, (\d+) verdicts(?:, (\d+) cached)?", line) for line in lines]
     counts = [tuple(int(number or 0) for number in match.groups()) for match in progress if match]
