@@ -155,5 +155,5 @@ def test_ctrl_c_on_a_cluster_loses_no_finished_group_and_the_next_run_goes_on(
     done = subprocess.run(command, capture_output=True, check=False, timeout=600)
     assert done.returncode == 0, done.stderr.decode()
     assert placeless(Report.model_validate_json(done.stdout).results) == placeless(alone)
-    note = next(line for line in done.stderr.decode().splitlines() if "verdicts were in the cache" in line)
-    assert int(note.split()[1]) >= found
+    note = next(line for line in done.stderr.decode().splitlines() if "from the cache: " in line)
+    assert int(note.split()[4]) >= found
