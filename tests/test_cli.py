@@ -159,7 +159,8 @@ def test_a_saved_report_is_printed_and_one_sample_is_shown_in_full(
     saved = tmp_path / "out.json"
     run("run", data, "-o", saved)
     printed = capsys.readouterr().out
-    assert f"anvil-local report {saved} --sample 1" in " ".join(printed.split())
+    # Long names of folders are folded at the edge.
+    assert f"anvil-local report {saved} --sample 1".replace(" ", "") in "".join(printed.split())
     assert run("report", saved) == 0
     assert capsys.readouterr().out == printed
     assert run("report", saved, "--sample", "1") == 0

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import os
 
 import pytest
@@ -34,3 +35,13 @@ def test_the_users_own_choice_for_openmp_stands(openmp: pytest.MonkeyPatch, name
 
     assert os.environ[name] == value
     assert ("OMP_WAIT_POLICY" in os.environ) == (name == "OMP_WAIT_POLICY")
+
+
+@pytest.mark.parametrize("size", range(1, engine.CHUNK + 1))
+def test_a_chunk_is_cut_into_parts_of_which_none_is_small(size: int) -> None:
+    cuts = engine._parts(size)
+    sizes = [last - first for first, last in itertools.pairwise(cuts)]
+    assert sum(sizes) == size
+    assert max(sizes) <= engine._AT_ONCE
+    assert min(sizes) >= min(size, 32)
+    assert all(cut % 32 == 0 for cut in cuts[:-1])

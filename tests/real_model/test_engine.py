@@ -11,6 +11,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from anvil_local import engine
 from anvil_local.engine import Engine, EngineOptions, Tokens, build_info, physical_cores
 from anvil_local.errors import ModelFileInvalid, ModelNotFound, PromptTooLong
 from anvil_local.judge import GgufJudge
@@ -111,6 +112,20 @@ def test_a_prompt_longer_than_one_decode_call_is_read_whole(judge: GgufJudge) ->
     long = CONTEXT * 6
     assert judge.count_tokens(long) > 2 * 512
     assert margin(judge, long, STATEMENTS[0]) == margin(judge, long, STATEMENTS[0])
+
+
+@pytest.mark.parametrize("size", [2, 3, 63, 64, 65, 66, 127, 128, 129, 193, 257, 385, 511, 512])
+def test_a_chunk_computed_in_parts_has_the_bits_of_the_whole(
+    judge: GgufJudge, size: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    tokens = judge.engine.tokenize(CONTEXT * 4, control=False)[:size]
+    assert len(tokens) == size
+    judge.engine.use_adapter(None)
+    judge.engine.forget()
+    parts = judge.engine.read([tokens, tokens[:9]]).copy()
+    monkeypatch.setattr(engine, "_AT_ONCE", engine.CHUNK)
+    with Engine(judge.model.path, options=EngineOptions(window=2048)) as whole:
+        assert (whole.read([tokens, tokens[:9]]) == parts).all()
 
 
 def test_a_prompt_longer_than_the_window_is_refused_and_the_next_one_is_fine(judge: GgufJudge) -> None:
