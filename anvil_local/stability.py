@@ -14,6 +14,7 @@ import math
 import random
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from typing import Literal
 
 from anvil_local.assess import Options, Prepared, judge_prepared, prepare
 from anvil_local.calibration import estimate_share
@@ -32,6 +33,7 @@ AXES: Mapping[str, str] = {
     "order": "statements last to first",
     "threads": "another number of threads",
     "wording": "the question in other words",
+    "labels": "the two answers named the other way round",
     "context": "the passages last to first",
     "formatter": "another trace formatter",
     "decomposition": "statements sampled with a seed",
@@ -42,7 +44,7 @@ AXES: Mapping[str, str] = {
 ZERO = ("repeat", "order", "threads")
 """The axes on which every bit must stay."""
 
-_JUDGE_ALONE = ("wording", "context", "formatter")
+_JUDGE_ALONE = ("wording", "labels", "context", "formatter")
 """The axes whose flips make the flip rate: the same statement, the same judge, the same meaning."""
 
 WORDINGS = (2, 3)
@@ -154,7 +156,7 @@ class Stability(Record):
 class RewordedJudge:
     """A judge that asks the same in other words."""
 
-    def __init__(self, judge: Judge, wording: int) -> None:
+    def __init__(self, judge: Judge, wording: int | Literal["labels"]) -> None:
         self._judge, self._wording = judge, wording
 
     def _task(self, task: str) -> str:
@@ -328,6 +330,11 @@ def _variants(
             skipped["wording"] = "the judge's prompt profile has no other wording"
         for number in numbers:
             yield _Variant("wording", str(number), everything, RewordedJudge(judge, number))
+    if "labels" in wanted:
+        if _knows(judge, "labels", prepared):
+            yield _Variant("labels", "1 or 0", everything, RewordedJudge(judge, "labels"))
+        else:
+            skipped["labels"] = "the judge's prompt names no answers"
     if "context" in wanted:
         several = [(place, item) for place, item in statements if _passages(item.sample) > 1]
         if several:
@@ -362,7 +369,7 @@ def _variants(
             skipped[axis] = "no other engine was given"
 
 
-def _knows(judge: Judge, number: int, prepared: Sequence[Prepared]) -> bool:
+def _knows(judge: Judge, number: int | Literal["labels"], prepared: Sequence[Prepared]) -> bool:
     """Whether the judge has this wording for what is asked here."""
     try:
         for task in {"goal" if item.metric.kind == "goal" else "support" for item in prepared}:

@@ -14,6 +14,7 @@ from anvil_local.cli import app, options
 from anvil_local.errors import NothingToJudge, UsageError
 from anvil_local.gates import parse_gate
 from anvil_local.metrics import choose_metrics
+from anvil_local.prompts import load_profile
 from anvil_local.records import Verdict
 from anvil_local.samples import as_samples
 from anvil_local.stability import AXES, Stability, measure_stability
@@ -79,8 +80,8 @@ def test_flips_are_counted_where_they_happen_and_named() -> None:
     worded = row(found, "wording", "3")
     assert (worded.flips, worded.questions, worded.scores_moved) == (4, 12, 4)
     assert worded.score_shift == pytest.approx(1 / 3)
-    # Two wordings and the order of passages, twelve verdicts each.
-    assert found.flip_rate == pytest.approx(4 / 36)
+    # Two wordings, the order of the answers and that of passages, twelve verdicts each.
+    assert found.flip_rate == pytest.approx(4 / 48)
     assert (found.band, found.in_band) == (0.25, 4)
     assert {(flip.axis, flip.sample_id, flip.text) for flip in found.flips} == {
         ("wording 3", f"s{number}", "It was cold.") for number in range(4)
@@ -234,15 +235,33 @@ def test_the_command_prints_writes_and_exits(
     out = capsys.readouterr().out
     assert "wording 2                       9      3  0.333       3  0.333" in out
     assert "threads 1" in out
-    assert "flip rate      0.111" in out
+    assert "flip rate      0.083" in out
     assert all(not config.cache for config in seen)
     document = json.loads((tmp_path / "st.json").read_text("utf-8"))
-    assert document["flip_rate"] == pytest.approx(3 / 27)
+    assert document["flip_rate"] == pytest.approx(3 / 36)
     assert Stability.model_validate(document).samples == 3
     assert run("--axis", "weather") == 2
     assert run("-o", str(tmp_path / "st.txt")) == 2
     assert run("--axis", "repeat", "--json") == 0
     assert json.loads(capsys.readouterr().out)["axes"][0]["axis"] == "repeat"
+
+
+def test_a_judge_that_leans_to_the_first_answer_named_is_moved_by_their_order() -> None:
+    found = study(FakeJudge(lambda task, _: 1.0 if task == "support@labels" else -1.0), axes=["labels"])
+    (item,) = found.axes
+    assert (item.axis, item.variant, item.flips, item.must_be_zero) == ("labels", "1 or 0", 12, False)
+
+
+def test_a_prompt_that_names_no_answers_has_no_order_of_them() -> None:
+    class Trained(FakeJudge):
+        def room(self, task: str, fields: Mapping[str, str]) -> int:
+            if task not in load_profile("smollm2"):
+                raise UsageError("no such task", value=task)
+            return super().room(task, fields)
+
+    found = study(Trained(), axes=["labels"])
+    assert found.axes == ()
+    assert found.skipped["labels"] == "the judge's prompt names no answers"
 
 
 def test_a_flip_keeps_both_verdicts() -> None:

@@ -33,7 +33,7 @@ def stability(
     axis: Annotated[
         list[str] | None,
         typer.Option(
-            help="repeat, order, threads, wording, context, formatter, decomposition, model. "
+            help="repeat, order, threads, wording, labels, context, formatter, decomposition, model. "
             "Repeatable; all by default."
         ),
     ] = None,
@@ -151,7 +151,7 @@ def _describe(found: Stability, *, verbose: bool) -> Iterator[str]:
         yield f"{axis:<24} not run: {why}"
     yield ""
     if found.flip_rate is not None:
-        yield f"flip rate      {found.flip_rate:.3f}, of wording, context and formatter"
+        yield f"flip rate      {found.flip_rate:.3f}, of wording, labels, context and formatter"
     if found.band is not None:
         yield (
             f"unstable band  {found.band:.2f} from the threshold: 95 % of the flips, "
