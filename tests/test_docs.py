@@ -96,6 +96,16 @@ def shown_commands() -> list[tuple[str, str]]:
     return found
 
 
+def test_the_page_of_costs_is_what_was_measured() -> None:
+    done = subprocess.run(
+        [sys.executable, ROOT / "scripts" / "cost", "page", "--check"],
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
+
+
 def test_the_reference_pages_are_what_the_code_says() -> None:
     done = subprocess.run(
         [sys.executable, ROOT / "scripts" / "docs", "--check"], capture_output=True, text=True, check=False
