@@ -13,6 +13,7 @@ from anvil_local.cli import app as cli
 from anvil_local.cli import options
 from anvil_local.errors import EngineError
 from anvil_local.judge import FakeJudge
+from anvil_local.reports import load_report
 
 ROW = {"user_input": "Q?", "response": "It rained. It snowed.", "retrieved_contexts": ["It rained."]}
 
@@ -163,8 +164,14 @@ def test_a_saved_report_is_printed_and_one_sample_is_shown_in_full(
     assert f"anvil-local report {saved} --sample 1".replace(" ", "") in "".join(printed.split())
     assert run("report", saved) == 0
     assert capsys.readouterr().out == printed
-    assert run("report", saved, "--sample", "1") == 0
-    assert "supported" in capsys.readouterr().out
+    for result in load_report(saved).results:
+        assert run("report", saved, "--sample", result.sample_id) == 0
+        shown = " ".join(capsys.readouterr().out.split())
+        # Whatever its score: each verdict, and what it was judged by.
+        texts = [item.statement.text for item in result.statements]
+        sample = result.sample
+        texts += [sample.question or "", sample.response or "", *(sample.retrieved_contexts or ())]
+        assert all(" ".join(text.split()) in shown for text in texts)
     assert run("report", saved, "--sample", "2") == 2
     assert "no such sample" in capsys.readouterr().err
 

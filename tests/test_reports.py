@@ -21,7 +21,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from rich.cells import cell_len
 
-from anvil_local import reports
+from anvil_local import FakeJudge, evaluate, reports
 from anvil_local.errors import AnvilError, InputError, UsageError
 from anvil_local.gates import check_gates, parse_gate
 from anvil_local.records import (
@@ -693,3 +693,19 @@ def test_a_report_is_readable_as_the_umask_says(tmp_path: Path) -> None:
     finally:
         os.umask(before)
     assert (tmp_path / "out.json").stat().st_mode & 0o777 == 0o644
+
+
+def test_one_sample_is_shown_whole_with_its_trace_and_reference() -> None:
+    trace = {
+        "id": "t",
+        "user_input": [
+            {"role": "user", "content": "Book it.\x1b[2J"},
+            {"role": "assistant", "content": "Booked."},
+        ],
+        "reference": "It is booked.",
+    }
+    report = evaluate([trace], judge=FakeJudge([1]))
+    shown = render_terminal(report, whole=True)
+    assert "trace\n  [1] user: Book it.\\x1b[2J\n  [2] assistant: Booked." in shown
+    assert "reference\n  It is booked." in shown
+    assert "samples below 1" not in shown

@@ -99,3 +99,30 @@ def test_a_mapping_may_lead_nowhere_in_some_rows(tmp_path: Path) -> None:
     path.write_text('{"response": "a", "gold": "b"}\n{"response": "a"}\n', encoding="utf-8")
     with SampleFile(path, mapping={"reference": "gold"}) as samples:
         assert [sample.reference for sample in samples] == ["b", None]
+
+
+TABLE = """q,ans,docs
+Who?,It rained.,"[""Rain."", ""Snow.""]"
+"[{""role"": ""user"", ""content"": ""Stop.""}]",,
+"""
+
+
+def test_a_mapped_cell_is_read_as_a_cell_of_that_field(tmp_path: Path) -> None:
+    path = tmp_path / "rows.csv"
+    path.write_text(TABLE, encoding="utf-8")
+    paths = {"user_input": "q", "response": "ans", "retrieved_contexts": "docs"}
+    answer, trace = SampleFile(path, mapping=paths)
+    assert answer.retrieved_contexts == ("Rain.", "Snow.")
+    assert answer.question == "Who?"
+    assert trace.is_trace
+    # As under its own name, a list that is not JSON is refused and not taken for one context.
+    path.write_text("ans,docs\nYes.,\"['a', 'b']\"\n", encoding="utf-8")
+    with pytest.raises(InputError, match=r"looks like a list, but is not JSON.*is read from `docs`"):
+        SampleFile(path, mapping={"response": "ans", "retrieved_contexts": "docs"}).check()
+
+
+def test_a_text_of_a_format_that_has_lists_stays_a_text(tmp_path: Path) -> None:
+    path = tmp_path / "rows.jsonl"
+    path.write_text(json.dumps({"response": "Yes.", "docs": '["a", "b"]'}), encoding="utf-8")
+    (sample,) = SampleFile(path, mapping={"retrieved_contexts": "docs"})
+    assert sample.retrieved_contexts == ('["a", "b"]',)

@@ -20,7 +20,7 @@ def report(
     output: options.Output = None,
     min_sample_score: options.MinSampleScore = None,
     sample: Annotated[
-        str | None, typer.Option(help="Show this sample alone, with every verdict in full.")
+        str | None, typer.Option(help="Show this sample alone: every verdict, question, contexts, response.")
     ] = None,
     github: options.GitHub = False,
     verbose: Annotated[
@@ -46,7 +46,8 @@ def report(
                 loaded,
                 width=console.width(),
                 color=console.use_color(sys.stdout),
-                verbose=verbose or sample is not None,
+                verbose=verbose,
+                whole=sample is not None,
                 path=str(saved),
             )
         )

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import io
 import shlex
+from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
 from anvil_local.records import MetricSummary, Report, SampleResult
 from anvil_local.reports.findings import Finding, find, headline, note_rows
-from anvil_local.reports.text import excerpt, judge_name, plural, show_interval, show_score
+from anvil_local.reports.text import excerpt, judge_name, plural, printable, show_interval, show_score
+from anvil_local.samples import DEFAULT_FORMATTER, render_trace
 from anvil_local.scoring import rank_worst, tally
 
 if TYPE_CHECKING:
@@ -28,12 +30,14 @@ def render_terminal(
     color: bool = False,
     examples: int = 5,
     verbose: bool = False,
+    whole: bool = False,
     path: str | None = None,
 ) -> str:
     """The report as lines of at most `width` cells.
 
     `examples` bounds the samples shown; `verbose` shows every sample below 1 with all its verdicts
-    in full, and every unscored sample. `path` is the JSON file of the report, if there is one: the
+    in full, and every unscored sample; `whole` shows every sample whatever its score, with the texts that it
+    was judged by. `path` is the JSON file of the report, if there is one: the
     command that looks closer at the worst sample names it. Control characters in the data are shown
     as escapes. Colour only repeats what words say.
     """
@@ -42,9 +46,12 @@ def render_terminal(
     _print_head(console, report)
     _print_metrics(console, report.summaries)
     _print_notes(console, note_rows(tally(report.results), report))
-    _print_unscored(console, report.results, verbose)
-    _print_worst(console, report.results, None if verbose else max(0, examples), verbose)
-    if path and not verbose:
+    if whole:
+        _print_whole(console, report.results)
+    else:
+        _print_unscored(console, report.results, verbose)
+        _print_worst(console, report.results, None if verbose else max(0, examples), verbose)
+    if path and not verbose and not whole:
         _print_closer(console, report.results, path)
     _print_gates(console, report)
     return "\n".join(line.rstrip() for line in output.getvalue().split("\n"))
@@ -198,14 +205,51 @@ def _print_worst(
         _print_indented(console, 2, _text(headline(result)))
         findings = find(result, everything=verbose, limit=None if verbose else 160)
         cut = findings if verbose else findings[:_STATEMENTS_SHOWN]
-        rows: list[tuple[str, RenderableType]] = []
-        for finding in cut:
-            rows.append((f"{finding.word} {finding.margin}", _text(finding.text, _style(finding))))
-            rows += [("", _text(detail)) for detail in finding.details]
+        rows = _finding_rows(cut)
         if len(cut) < len(findings):
             rows.append(("", _text(f"and {len(findings) - len(cut)} more refused (-v shows all)")))
         if rows:
             _print_indented(console, 4, _rows(*rows))
+
+
+def _finding_rows(findings: Sequence[Finding]) -> list[tuple[str, RenderableType]]:
+    rows: list[tuple[str, RenderableType]] = []
+    for finding in findings:
+        rows.append((f"{finding.word} {finding.margin}", _text(finding.text, _style(finding))))
+        rows += [("", _text(detail)) for detail in finding.details]
+    return rows
+
+
+def _print_whole(console: Console, results: Sequence[SampleResult]) -> None:
+    """Each result with all its verdicts; the texts of a sample once, behind its last result."""
+    last = {result.sample_id: number for number, result in enumerate(results)}
+    for number, result in enumerate(results):
+        console.print()
+        console.print(_text(headline(result)))
+        rows = _finding_rows(find(result, everything=True, limit=None))
+        if rows:
+            _print_indented(console, 2, _rows(*rows))
+        if last[result.sample_id] != number:
+            continue
+        for label, text in _texts(result):
+            console.print()
+            console.print(_text(label))
+            _print_indented(console, 2, _text(printable(text, keep="\n")))
+
+
+def _texts(result: SampleResult) -> Iterator[tuple[str, str]]:
+    sample = result.sample
+    formatter = result.goal.formatter if result.goal else DEFAULT_FORMATTER
+    if sample.question is not None:
+        yield "question", sample.question
+    if isinstance(sample.user_input, tuple):
+        yield "trace", "\n".join(render_trace(sample.user_input, formatter=formatter))
+    for number, context in enumerate(sample.retrieved_contexts or (), 1):
+        yield f"context {number}", context
+    if sample.response is not None:
+        yield "response", sample.response
+    if sample.reference is not None:
+        yield "reference", sample.reference
 
 
 def _print_closer(console: Console, results: tuple[SampleResult, ...], path: str) -> None:

@@ -7,6 +7,8 @@
 | contexts, any other text | one context |
 | `messages`, or a `user_input` that is a JSON list of objects | the messages of a trace |
 
+The same holds of a column that is mapped to the field.
+
 The contexts may also stand in several columns of the same name, one text each; empty ones are left
 out. The separator is the one of `,`, `;` and tab that yields a column we know.
 """
@@ -97,13 +99,14 @@ def _row(columns: list[str], cells: list[str]) -> dict[str, Any] | InputError:
             if columns.count(name) > 1:
                 row.setdefault(name, []).append(cell)
             else:
-                row[name] = _value(name, cell)
+                row[name] = read_cell(name, cell)
     except InputError as error:
         return error
     return row
 
 
-def _value(name: str, cell: str) -> Any:
+def read_cell(name: str, cell: str) -> Any:
+    """What the text of a cell is as this field; raises `InputError` for a list that is not JSON."""
     if name in _CONTEXTS and cell.lstrip().startswith("["):
         value = _parsed(cell)
         if value is None and cell.lstrip()[1:].lstrip().startswith(("'", '"')):

@@ -179,7 +179,9 @@ class SampleFile:
                     errors[number] = without_frames(error)
                 else:
                     kind = _TRACE if sample.is_trace else _ANSWER
-                    kind |= _LONE_CONTEXT if has_lone_context(self._map.apply(row)) else 0
+                    assert self._format is not None
+                    mapped = self._map.apply(row, self._format.read_cell)
+                    kind |= _LONE_CONTEXT if has_lone_context(mapped) else 0
                     digest = _digest(sample.id)
                 self._kinds.append(kind)
                 self._ids.append(digest)
@@ -218,7 +220,8 @@ class SampleFile:
         if isinstance(row, InputError):
             row.where = where
             raise row
-        return self._map.sample(row, where=where, number=number)
+        assert self._format is not None
+        return self._map.sample(row, where=where, number=number, read_cell=self._format.read_cell)
 
     def _where(self, place: int) -> str:
         assert self._format is not None

@@ -72,6 +72,8 @@ class Format:
     """How a place is written, from `file` and `place`."""
     binary: bool = False
     """Whether it is no text."""
+    read_cell: Callable[[str, str], Any] | None = None
+    """What a mapped text is as a field, in a format that has nothing but text."""
 
 
 def _read_any(stream: IO[bytes]) -> Rows:
@@ -110,7 +112,7 @@ def _read_spans(stream: IO[bytes]) -> Rows:
 
 JSON_LINES = Format("jsonl", "JSON lines", (".jsonl", ".ndjson"), json_lines.read, _LINES)
 JSON_DOCUMENT = Format("json", "JSON", (), json_document.read)
-CSV = Format("csv", "CSV", (".csv", ".tsv"), csv_table.read, _LINES)
+CSV = Format("csv", "CSV", (".csv", ".tsv"), csv_table.read, _LINES, read_cell=csv_table.read_cell)
 PARQUET = Format("parquet", "Parquet", (".parquet",), arrow.read_parquet, binary=True)
 ARROW = Format("arrow", "Arrow", (".arrow",), arrow.read_arrow, binary=True)
 FOLDER = Format("datasets", "a folder of Hugging Face datasets", (), arrow.read_folder)

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import difflib
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
 from anvil_local.errors import InputError, UsageError
@@ -36,22 +36,32 @@ class FieldMap:
         self._rows = 0
         self._used: set[str] = set()
 
-    def apply(self, row: Any) -> Any:
-        """The row with the mapped fields under their own names, and without what was mapped whole."""
+    def apply(self, row: Any, read_cell: Callable[[str, str], Any] | None = None) -> Any:
+        """The row with the mapped fields under their own names, and without what was mapped whole.
+
+        `read_cell` says what a text is as a field, for formats that have nothing but text.
+        """
         if not self.paths or not isinstance(row, Mapping):
             return row
         mapped = {field: _look_up(row, path) for field, path in self.paths.items()}
         found = {field: value for field, value in mapped.items() if value is not _MISSING}
+        if read_cell:
+            found = {
+                field: read_cell(field, value) if isinstance(value, str) else value
+                for field, value in found.items()
+            }
         self._rows += 1
         self._used |= found.keys()
         return {key: value for key, value in row.items() if not self._takes(key)} | found
 
-    def sample(self, row: Any, *, where: str, number: int) -> Sample:
+    def sample(
+        self, row: Any, *, where: str, number: int, read_cell: Callable[[str, str], Any] | None = None
+    ) -> Sample:
         """As `rows.sample_from_row`, of the mapped row."""
         if not self.paths or not isinstance(row, Mapping):
             return sample_from_row(row, where=where, number=number)
         try:
-            sample = sample_from_row(self.apply(row), where=where, number=number)
+            sample = sample_from_row(self.apply(row, read_cell), where=where, number=number)
             aside = {key: row[key] for key in row if self._takes(key) and key not in self._whole}
             check_json(aside)
         except InputError as error:
